@@ -1,0 +1,77 @@
+"""Frame-phase and option-order stability of video-language models.
+
+Everything public is reached from here and loaded at first use, so that
+``import phasefusion`` needs NumPy alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from phasefusion import errors
+
+if TYPE_CHECKING:
+    from phasefusion import orders, samplers, scoring, stats
+    from phasefusion.evaluate import evaluate
+    from phasefusion.frames import resize, resize_normalize
+    from phasefusion.fusion import FusedPosterior, fuse, posterior
+    from phasefusion.grid import PhaseGrid
+    from phasefusion.report import report
+    from phasefusion.video import Clip, Video, VideoInfo, read_clip, read_clips
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Clip": "video",
+    "FusedPosterior": "fusion",
+    "PhaseGrid": "grid",
+    "Video": "video",
+    "VideoInfo": "video",
+    "evaluate": "evaluate",
+    "fuse": "fusion",
+    "posterior": "fusion",
+    "read_clip": "video",
+    "read_clips": "video",
+    "report": "report",
+    "resize": "frames",
+    "resize_normalize": "frames",
+}
+_MODULES = {"orders", "samplers", "scoring", "stats"}
+
+__all__ = [
+    "Clip",
+    "FusedPosterior",
+    "PhaseGrid",
+    "Video",
+    "VideoInfo",
+    "__version__",
+    "errors",
+    "evaluate",
+    "fuse",
+    "orders",
+    "posterior",
+    "read_clip",
+    "read_clips",
+    "report",
+    "resize",
+    "resize_normalize",
+    "samplers",
+    "scoring",
+    "stats",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        value = importlib.import_module(f"phasefusion.{name}")
+    elif name in _HOME:
+        value = getattr(importlib.import_module(f"phasefusion.{_HOME[name]}"), name)
+    else:
+        raise AttributeError(f"module 'phasefusion' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""Exact resize and normalisation of decoded frames."""

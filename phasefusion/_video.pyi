@@ -1,0 +1,1 @@
+"""Exact frames of a video file."""

@@ -1,0 +1,71 @@
+"""Exceptions and warnings; every message names the argument, the value, the remedy."""
+
+from __future__ import annotations
+
+
+class PhaseFusionError(Exception):
+    """Base of every error that phasefusion raises on purpose."""
+
+
+class GridError(PhaseFusionError, ValueError):
+    """A frame grid that cannot be: budget, phases, origin or clip length."""
+
+
+class VideoError(PhaseFusionError, RuntimeError):
+    """A file that holds no decodable video, or a wanted frame that does not decode."""
+
+
+class FrameError(PhaseFusionError, ValueError):
+    """Frames or sizes that cannot be resized or normalised."""
+
+
+class OptionError(PhaseFusionError, ValueError):
+    """Answer options or option orders that cannot be scored."""
+
+
+class PosteriorError(PhaseFusionError, ValueError):
+    """Log-probabilities or posteriors that are not what they must be."""
+
+
+class ScoringError(PhaseFusionError, RuntimeError):
+    """A model or tokenizer that cannot score options the way that was asked."""
+
+
+class StatisticsError(PhaseFusionError, ValueError):
+    """Data for which a statistic is not defined."""
+
+
+class DatasetError(PhaseFusionError, ValueError):
+    """A question file that cannot be read; the message names the file and the item."""
+
+
+class RecordError(PhaseFusionError, RuntimeError):
+    """A run folder that cannot be read, continued or written."""
+
+
+class BackendUnavailableError(PhaseFusionError, RuntimeError):
+    """An optional part (FFmpeg, torch, CUDA) that is not there; says how to get it."""
+
+
+class PhaseFusionWarning(UserWarning):
+    """Base of every warning that phasefusion gives."""
+
+
+class FrameCountWarning(PhaseFusionWarning):
+    """Header and scan disagree about the number of frames: the phase moves."""
+
+
+class DuplicateFrameWarning(PhaseFusionWarning):
+    """The clip is shorter than the grid, so frames repeat."""
+
+
+class GridWarning(PhaseFusionWarning):
+    """A grid that does not do what it seems to, such as a shift onto itself."""
+
+
+class OptionWarning(PhaseFusionWarning):
+    """Options that were merged or cleaned before scoring."""
+
+
+class FallbackWarning(PhaseFusionWarning):
+    """A slower or less exact path was taken."""
