@@ -1,9 +1,5 @@
 """Grids, posteriors and statistics: pure functions over NumPy arrays."""
 
-from typing import Any
-
-from numpy.typing import NDArray
-
 # grid
 
 # posterior
