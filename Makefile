@@ -38,7 +38,7 @@ $(VENV)/.packages: $(VENV)/.system pyproject.toml constraints.txt
 	@echo "setup: Python packages into $(VENV) (a few minutes the first time)"
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@$(PY) -m pip install -q --disable-pip-version-check -U pip "setuptools>=77" "numpy>=2.0" wheel
-	@PHASEFUSION_WERROR= $(PY) -m pip install -q --disable-pip-version-check \
+	@PHASEFUSION_WERROR= PYTHONWARNINGS=ignore $(PY) -m pip install -q --disable-pip-version-check \
 	    --no-build-isolation -c constraints.txt -e ".[hf,dev]"
 	@touch $@
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -20,6 +21,26 @@ PYTHON_FILES = sorted(
     for folder in ("phasefusion", "tests", "benchmarks")
     for path in (ROOT / folder).rglob("*.py")
 )
+
+
+# A stage imports only earlier ones; `evaluate` and `cli` alone know them all.
+STAGES = ["errors", "grid", "samplers", "video", "frames", "contact", "orders"]
+STAGES += ["scoring", "fusion", "datasets", "records", "stats", "report"]
+
+
+def imported_stages(path: Path) -> set[str]:
+    """Names X of every `phasefusion.X` that a file imports, types-only ones too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            if node.module == "phasefusion":
+                found |= {alias.name for alias in node.names}
+            elif node.module.startswith("phasefusion."):
+                found.add(node.module.split(".")[1])
+        elif isinstance(node, ast.Import):
+            names = [alias.name.split(".") for alias in node.names]
+            found |= {n[1] for n in names if n[0] == "phasefusion" and len(n) > 1}
+    return found
 
 
 def without_comments(text: str) -> str:
@@ -81,6 +102,15 @@ def test_each_header_compiles_alone(path: Path, tmp_path: Path) -> None:
     command += ["-fsyntax-only", "-I", str(ROOT / "csrc"), str(probe)]
     made = subprocess.run(command, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_no_stage_imports_a_later_one(stage: str) -> None:
+    package = ROOT / "phasefusion"
+    later = set(STAGES[STAGES.index(stage) + 1 :]) | {"evaluate", "cli"}
+    for path in [package / f"{stage}.py", *(package / stage).rglob("*.py")]:
+        if path.exists():
+            assert not imported_stages(path) & later, path
 
 
 def test_python_files_are_short() -> None:
