@@ -1,5 +1,8 @@
 """Grids, posteriors and statistics: pure functions over NumPy arrays."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 # grid
 
 # posterior
