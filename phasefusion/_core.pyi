@@ -85,3 +85,39 @@ def consensus(
     rule: int,
     /,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
+def ranking_placements(
+    is_positive: NDArray[np.bool_], begins_score: NDArray[np.bool_], /
+) -> NDArray[np.int64]: ...
+def ranking_bootstrap(
+    is_positive: NDArray[np.bool_],
+    begins_score: NDArray[np.bool_],
+    n_resamples: int,
+    seed: int,
+    /,
+) -> NDArray[np.float64]: ...
+def resample_sums(
+    numerators: NDArray[np.float64],
+    denominators: NDArray[np.float64],
+    n_clusters: NDArray[np.int64],
+    n_resamples: int,
+    seed: int,
+    /,
+) -> NDArray[np.float64]: ...
+def resample_indices(n: int, n_resamples: int, seed: int, /) -> NDArray[np.uint32]: ...
+def matched_votes(
+    answers: NDArray[np.int64],
+    n_options: NDArray[np.int64],
+    halves: NDArray[np.uint8],
+    tie_seeds: NDArray[np.uint64] | None,
+    fractional: bool,
+    /,
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+]: ...
+def matched_shuffle(
+    answers: NDArray[np.int64], item_seeds: NDArray[np.uint64], seed: int, /
+) -> NDArray[np.int64]: ...

@@ -15,18 +15,6 @@ pf_hash_fnv1a64(const unsigned char *bytes, size_t n_bytes)
 }
 
 uint64_t
-pf_rng_next(pf_rng *rng)
-{
-    uint64_t mixed;
-
-    rng->state += UINT64_C(0x9e3779b97f4a7c15);
-    mixed = rng->state;
-    mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return mixed ^ (mixed >> 31);
-}
-
-uint64_t
 pf_rng_below(pf_rng *rng, uint64_t bound)
 {
     uint64_t spare;
@@ -54,6 +42,56 @@ pf_rng_permutation(pf_rng *rng, size_t n_value, int64_t *permutation)
         permutation[i - 1] = permutation[j];
         permutation[j] = last;
     }
+}
+
+/* as pf_rng_indices, one half of a word after the other */
+static void
+draw_indices(pf_rng *rng, uint32_t bound, size_t n_draw, uint32_t *index)
+{
+    const uint32_t spare = (uint32_t)-bound % bound; /* 2^32 mod bound */
+    size_t i = 0;
+
+    while (i < n_draw) {
+        uint64_t word = pf_rng_next(rng);
+
+        for (int half = 0; half < 2 && i < n_draw; half++, word >>= 32) {
+            const uint64_t product = (word & UINT32_MAX) * bound;
+
+            index[i] = (uint32_t)(product >> 32);
+            i += (uint32_t)product >= spare;
+        }
+    }
+}
+
+void
+pf_rng_indices(pf_rng *rng, uint32_t bound, size_t n_draw, uint32_t *index)
+{
+    enum { N_WORD = 32 };
+    const uint32_t spare = (uint32_t)-bound % bound;
+
+    assert(bound > 0);
+    for (; n_draw >= 2 * N_WORD; n_draw -= 2 * N_WORD, index += 2 * N_WORD) {
+        pf_rng block = *rng;
+        uint32_t n_refused = 0;
+
+        for (size_t i = 0; i < N_WORD; i++) {
+            const uint64_t word = pf_rng_next(&block);
+            const uint64_t low = (word & UINT32_MAX) * bound;
+            const uint64_t high = (word >> 32) * bound;
+
+            n_refused += (uint32_t)low < spare;
+            n_refused += (uint32_t)high < spare;
+            index[2 * i] = (uint32_t)(low >> 32);
+            index[2 * i + 1] = (uint32_t)(high >> 32);
+        }
+        if (n_refused == 0) {
+            *rng = block;
+        }
+        else {
+            draw_indices(rng, bound, 2 * N_WORD, index);
+        }
+    }
+    draw_indices(rng, bound, n_draw, index);
 }
 
 size_t

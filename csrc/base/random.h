@@ -18,11 +18,41 @@ typedef struct pf_rng {
     uint64_t state;
 } pf_rng;
 
-uint64_t pf_rng_next(pf_rng *rng);
+static inline uint64_t
+pf_rng_next(pf_rng *rng)
+{
+    uint64_t mixed;
+
+    rng->state += UINT64_C(0x9e3779b97f4a7c15);
+    mixed = rng->state;
+    mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return mixed ^ (mixed >> 31);
+}
+
+/* The generator of one replicate: started at output number `stream` of the generator
+ * seeded with seed, so that any replicate can be made without the ones before. */
+static inline pf_rng
+pf_rng_stream(uint64_t seed, uint64_t stream)
+{
+    pf_rng rng = {seed + stream * UINT64_C(0x9e3779b97f4a7c15)};
+
+    rng.state = pf_rng_next(&rng);
+    return rng;
+}
 
 /* Uniform on [0, bound), bound >= 1; draws that would favour small values are thrown
  * away. */
 uint64_t pf_rng_below(pf_rng *rng, uint64_t bound);
+
+/*
+ * Uniform on [0, bound), n_draw times: each from 32 bits of a word, low half first, as
+ * the upper half of their product with bound; those that would favour some values are
+ * thrown away.
+ *
+ * index (n_draw,), out; bound >= 1.
+ */
+void pf_rng_indices(pf_rng *rng, uint32_t bound, size_t n_draw, uint32_t *index);
 
 /*
  * A uniform permutation of 0 .. n_value-1: Fisher-Yates from the last place down, each

@@ -10,7 +10,8 @@ core_exec(PyObject *module)
     }
     if (PyModule_AddFunctions(module, pf_grid_methods) < 0 ||
             PyModule_AddFunctions(module, pf_posterior_methods) < 0 ||
-            PyModule_AddFunctions(module, pf_stats_methods) < 0) {
+            PyModule_AddFunctions(module, pf_stats_methods) < 0 ||
+            PyModule_AddFunctions(module, pf_resample_methods) < 0) {
         return -1;
     }
     return 0;

@@ -5,31 +5,6 @@
 #include "stats/consensus.h"
 #include "stats/flips.h"
 
-/* Data of item i of a tuple that this file has filled with arrays. */
-static void *
-result_data(PyObject *results, Py_ssize_t i)
-{
-    PyObject *array_borrowed = PyTuple_GetItem(results, i);
-
-    return array_borrowed == NULL ? NULL : PyArray_DATA(PF_ARRAY(array_borrowed));
-}
-
-/* A tuple of n_array new int64 arrays of the same shape. */
-static PyObject *
-new_counts(Py_ssize_t n_array, int n_dim, const npy_intp *shape)
-{
-    PyObject *results = PyTuple_New(n_array);
-
-    for (Py_ssize_t i = 0; results != NULL && i < n_array; i++) {
-        PyObject *array = PyArray_SimpleNew(n_dim, shape, NPY_INT64);
-
-        if (array == NULL || PyTuple_SetItem(results, i, array) < 0) {
-            Py_CLEAR(results);
-        }
-    }
-    return results;
-}
-
 PyDoc_STRVAR(fnv1a64_doc,
         "fnv1a64(data, /)\n--\n\n"
         "FNV-1a hash of bytes, 64 bits; see phasefusion.stats.fnv1a64.");
@@ -192,16 +167,16 @@ core_flip_counts(PyObject *module, PyObject *args)
     if (answers == NULL) {
         return NULL;
     }
-    results = new_counts(4, 1, PyArray_DIMS(PF_ARRAY(answers)));
+    results = pf_new_counts(4, 1, PyArray_DIMS(PF_ARRAY(answers)));
     if (results == NULL) {
         goto done;
     }
     table = answer_table(answers, n_answer);
     counts = (pf_flip_counts){
-            .n_valid = result_data(results, 0),
-            .n_agreeing = result_data(results, 1),
-            .n_distinct = result_data(results, 2),
-            .n_modal = result_data(results, 3),
+            .n_valid = pf_result_data(results, 0),
+            .n_agreeing = pf_result_data(results, 1),
+            .n_distinct = pf_result_data(results, 2),
+            .n_modal = pf_result_data(results, 3),
     };
 
     Py_BEGIN_ALLOW_THREADS
@@ -253,14 +228,14 @@ core_flip_pairs(PyObject *module, PyObject *args)
     }
     shape[0] = PyArray_DIM(PF_ARRAY(answers), 1);
     shape[1] = shape[0];
-    results = new_counts(2, 2, shape);
+    results = pf_new_counts(2, 2, shape);
     if (results == NULL) {
         goto done;
     }
     table = answer_table(answers, n_answer);
     used = PyArray_DATA(PF_ARRAY(use));
-    n_differ = result_data(results, 0);
-    n_both = result_data(results, 1);
+    n_differ = pf_result_data(results, 0);
+    n_both = pf_result_data(results, 1);
 
     Py_BEGIN_ALLOW_THREADS
     st = pf_flips_pairs(&table, used, n_differ, n_both);
@@ -359,7 +334,7 @@ static PyObject *
 new_consensus(npy_intp n_item, npy_intp n_option)
 {
     const npy_intp shape[2] = {n_item, n_option};
-    PyObject *results = new_counts(3, 1, shape);
+    PyObject *results = pf_new_counts(3, 1, shape);
     PyObject *count;
 
     if (results == NULL) {
@@ -422,9 +397,9 @@ core_consensus(PyObject *module, PyObject *args)
     if (results == NULL) {
         goto done;
     }
-    answer = result_data(results, 0);
-    n_tied = result_data(results, 1);
-    count = result_data(results, 2);
+    answer = pf_result_data(results, 0);
+    n_tied = pf_result_data(results, 1);
+    count = pf_result_data(results, 2);
 
     Py_BEGIN_ALLOW_THREADS
     st = pf_consensus_plurality(&table, (pf_tie_rule)rule, answer, n_tied, count);

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import integers
+from phasefusion.stats._numbers import indicator
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -206,3 +207,79 @@ def clustered_mcnemar(diff: ArrayLike, cluster: ArrayLike) -> ClusteredMcNemar:
         return ClusteredMcNemar(float("nan"), float("nan"), 1.0, sums)
     z = int(sums.sum()) / math.sqrt(squares)
     return ClusteredMcNemar(z, z * z, float(chdtrc(1, z * z)), sums)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CochranQ:
+    """Cochran's test over more than two arms.
+
+    Attributes
+    ----------
+    q, pvalue : float
+        NaN and 1 where no item separates the arms.
+    n, n_arms, n_dropped : int
+    """
+
+    q: float
+    pvalue: float
+    n: int
+    n_arms: int
+    n_dropped: int
+
+    def __repr__(self) -> str:
+        dropped = f", {self.n_dropped} dropped" if self.n_dropped else ""
+        return (
+            f"CochranQ(q={self.q:.4g}, p={self.pvalue:.4g}, {self.n_arms} arms, "
+            f"{self.n} items{dropped}, chi2({self.n_arms - 1}))"
+        )
+
+
+def cochran_q(correct: ArrayLike) -> CochranQ:
+    """Test whether k arms have one accuracy on the same items.
+
+    With two arms it is McNemar's chi-square without correction.
+
+    Parameters
+    ----------
+    correct : array_like, shape (n, k), bool or 0/1
+        One row an item, one column an arm (such as a phase), k >= 2. A row with -1 or
+        NaN is left out.
+
+    Returns
+    -------
+    CochranQ
+
+    Raises
+    ------
+    StatisticsError
+        If the shape is wrong or another value occurs.
+
+    References
+    ----------
+    .. [1] Cochran, "The comparison of percentages in matched samples", Biometrika 37
+       (1950).
+
+    Examples
+    --------
+    >>> cochran_q([[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 0]])
+    CochranQ(q=2.667, p=0.2636, 3 arms, 4 items, chi2(2))
+    """
+    from scipy.special import chdtrc
+
+    array = np.asarray(correct)
+    if array.ndim != 2 or array.shape[1] < 2:
+        raise StatisticsError(
+            f"correct must have shape (n, k) with k >= 2, it has {array.shape}"
+        )
+    flat = indicator(array.ravel(), "correct").reshape(array.shape)
+    kept = ~np.isnan(flat).any(axis=1)
+    table = flat[kept].astype(np.int64)
+    n, k = table.shape
+    of_arms, of_items = table.sum(axis=0), table.sum(axis=1)
+    total = int(of_arms.sum())
+    spread = k * total - int((of_items**2).sum())
+    dropped = len(array) - n
+    if spread == 0:
+        return CochranQ(float("nan"), 1.0, n, k, dropped)
+    q = (k - 1) * (k * int((of_arms**2).sum()) - total**2) / spread
+    return CochranQ(q, float(chdtrc(k - 1, q)), n, k, dropped)

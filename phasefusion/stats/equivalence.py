@@ -1,0 +1,408 @@
+"""Means over clusters of dependent items, and whether they are equivalent to zero."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phasefusion.errors import StatisticsError
+from phasefusion.stats._numbers import clusters, finite_column, same_length, sums_by
+from phasefusion.stats.proportions import check_level
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ClusteredMean:
+    """Mean with a cluster-robust standard error.
+
+    Attributes
+    ----------
+    mean : float
+        Over items, NaN without any.
+    se : float
+        CR1: ``sqrt(G / (G-1) * sum_g (sum of the deviations of g)**2) / n``; NaN for
+        fewer than two clusters.
+    low, high : float
+        Two-sided interval from the t distribution with G - 1 degrees of freedom.
+    pvalue : float
+        Two-sided, of the mean being 0, from the same distribution.
+    low_z, high_z : float
+        Interval from the normal distribution.
+    se_iid : float
+        As if items were independent (ddof 1).
+    se_cr0 : float
+        CR1 without G / (G-1): what a bootstrap of the clusters tends to.
+    se_miller : float
+        Miller's formula, that of lmms-eval: the iid variance plus the covariances in
+        the clusters, without G / (G-1); NaN where these make it negative.
+    n, n_clusters, n_dropped : int
+    confidence_level : float
+    """
+
+    mean: float
+    se: float
+    low: float
+    high: float
+    pvalue: float
+    low_z: float
+    high_z: float
+    se_iid: float
+    se_cr0: float
+    se_miller: float
+    n: int
+    n_clusters: int
+    n_dropped: int
+    confidence_level: float
+
+    @property
+    def df(self) -> int:
+        """Degrees of freedom: clusters minus one."""
+        return self.n_clusters - 1
+
+    @property
+    def design_effect(self) -> float:
+        """Variance over that of independent items; NaN where that is 0."""
+        if not self.se_iid > 0.0:
+            return float("nan")
+        return (self.se / self.se_iid) ** 2
+
+    def __repr__(self) -> str:
+        dropped = f", {self.n_dropped} dropped" if self.n_dropped else ""
+        return (
+            f"ClusteredMean({self.mean:.5g} [{self.low:.5g}, {self.high:.5g}], "
+            f"se={self.se:.4g}, {self.n} items in {self.n_clusters} clusters{dropped}, "
+            f"CR1 with t({self.df}) at {self.confidence_level:g})"
+        )
+
+
+def clustered_mean(
+    values: ArrayLike,
+    cluster: ArrayLike | None = None,
+    *,
+    confidence_level: float = 0.95,
+) -> ClusteredMean:
+    """Mean of items that come in clusters.
+
+    Parameters
+    ----------
+    values : array_like, shape (n,), float
+        Such as paired differences of correctness in -1, 0, 1. NaN is left out.
+    cluster : array_like, shape (n,), optional
+        Label of each item's cluster: the question where models share it, the video
+        where questions do. By default every item is its own, and CR1 is the usual
+        standard error.
+    confidence_level : float, default 0.95
+
+    Returns
+    -------
+    ClusteredMean
+
+    Raises
+    ------
+    StatisticsError
+        If the columns differ in length, a value is infinite or the level out of range.
+
+    References
+    ----------
+    .. [1] Cameron and Miller, "A practitioner's guide to cluster-robust inference",
+       Journal of Human Resources 50 (2015).
+    .. [2] Miller, "Adding error bars to evals", arXiv:2411.00640, equation 4.
+
+    Examples
+    --------
+    >>> clustered_mean([1, 0, -1, 0, 1, 1, 0], [0, 0, 1, 1, 2, 2, 3]).mean.__round__(4)
+    0.2857
+    """
+    from scipy.special import ndtri, stdtr, stdtrit
+
+    check_level(confidence_level)
+    given = finite_column(values, "values")
+    group, _ = clusters(cluster, len(given))
+    kept = ~np.isnan(given)
+    x = given[kept]
+    names, group = np.unique(group[kept], return_inverse=True)
+    n, n_clusters = len(x), len(names)
+    nan = float("nan")
+    if n == 0:
+        return ClusteredMean(
+            nan,
+            nan,
+            nan,
+            nan,
+            nan,
+            nan,
+            nan,
+            nan,
+            nan,
+            nan,
+            0,
+            0,
+            len(given),
+            confidence_level,
+        )
+    mean = math.fsum(x) / n
+    deviations = x - mean
+    sums = sums_by(group, n_clusters, deviations)
+    squares, own = math.fsum(deviations**2), math.fsum(sums**2)
+    se_iid = math.sqrt(squares / (n - 1) / n) if n > 1 else nan
+    se_cr0 = math.sqrt(own) / n
+    miller = squares / (n - 1) / n + (own - squares) / n**2 if n > 1 else nan
+    se_miller = math.sqrt(miller) if miller >= 0.0 else nan
+    if n_clusters < 2:
+        se = pvalue = low = high = low_z = high_z = nan
+    else:
+        df = n_clusters - 1
+        se = math.sqrt(n_clusters / df) * se_cr0
+        tail = (1.0 - confidence_level) / 2.0
+        half, half_z = (-float(q) * se for q in (stdtrit(df, tail), ndtri(tail)))
+        low, high, low_z, high_z = (
+            mean - half,
+            mean + half,
+            mean - half_z,
+            mean + half_z,
+        )
+        pvalue = 2.0 * float(stdtr(df, -abs(_quotient(mean, se))))
+    return ClusteredMean(
+        mean,
+        se,
+        low,
+        high,
+        pvalue,
+        low_z,
+        high_z,
+        se_iid,
+        se_cr0,
+        se_miller,
+        n,
+        n_clusters,
+        len(given) - n,
+        confidence_level,
+    )
+
+
+def _quotient(distance: float, se: float) -> float:
+    """Distance in standard errors; without an error it is nothing or everything."""
+    if se > 0.0 or math.isnan(se):
+        return distance / se
+    return math.copysign(math.inf, distance) if distance else 0.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Tost:
+    """Two one-sided tests of equivalence.
+
+    Attributes
+    ----------
+    equivalent : bool
+        Whether pvalue < alpha, which is whether the interval at level 1 - 2 alpha lies
+        inside the margins; False where the standard error is undefined.
+    pvalue : float
+        The greater of p_lower and p_upper.
+    p_lower, p_upper : float
+        Of the mean being at or below the lower margin, at or above the upper one.
+    t_lower, t_upper : float
+    mean : ClusteredMean
+        With its interval at level 1 - 2 alpha.
+    lower, upper : float
+        The margins.
+    alpha : float
+    """
+
+    equivalent: bool
+    pvalue: float
+    p_lower: float
+    p_upper: float
+    t_lower: float
+    t_upper: float
+    mean: ClusteredMean
+    lower: float
+    upper: float
+    alpha: float
+
+    def __repr__(self) -> str:
+        verdict = "equivalent" if self.equivalent else "not shown equivalent"
+        return (
+            f"Tost({verdict} within [{self.lower:g}, {self.upper:g}], "
+            f"p={self.pvalue:.4g}, {self.mean!r})"
+        )
+
+
+def tost(
+    values: ArrayLike,
+    cluster: ArrayLike | None = None,
+    *,
+    margin: float | tuple[float, float],
+    alpha: float = 0.05,
+) -> Tost:
+    """Test whether a mean is equivalent to zero, with clusters.
+
+    Parameters
+    ----------
+    values, cluster
+        As in `clustered_mean`: paired differences of two arms.
+    margin : float, or (lower, upper)
+        In the unit of the values (0.025 is 2.5 points of accuracy); fixed beforehand. A
+        number d stands for (-d, d).
+    alpha : float, default 0.05
+        In (0, 0.5).
+
+    Returns
+    -------
+    Tost
+        With a standard error of 0 the p-values are 0 or 1.
+
+    Raises
+    ------
+    StatisticsError
+        If the margins or alpha are out of range, or as `clustered_mean`.
+
+    References
+    ----------
+    .. [1] Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987).
+
+    Examples
+    --------
+    >>> tost([1, -1, 0, 0, 0, 0, 0, 0], margin=0.5).equivalent
+    True
+    """
+    from scipy.special import stdtr
+
+    if isinstance(margin, tuple | list):
+        lower, upper = (float(bound) for bound in margin)
+    else:
+        lower, upper = -float(margin), float(margin)
+    if not (-math.inf < lower < upper < math.inf):
+        raise StatisticsError(f"margins must ascend, they are {lower} and {upper}")
+    if not 0.0 < alpha < 0.5:
+        raise StatisticsError(f"alpha must be in (0, 0.5), it is {alpha}")
+    made = clustered_mean(values, cluster, confidence_level=1.0 - 2.0 * alpha)
+    t_lower = _quotient(made.mean - lower, made.se)
+    t_upper = _quotient(made.mean - upper, made.se)
+    if math.isnan(made.se):
+        p_lower = p_upper = float("nan")
+    elif made.se == 0.0:
+        p_lower, p_upper = float(made.mean <= lower), float(made.mean >= upper)
+    else:
+        p_lower = float(stdtr(made.df, -t_lower))
+        p_upper = float(stdtr(made.df, t_upper))
+    pvalue = max(p_lower, p_upper)
+    return Tost(
+        pvalue < alpha,
+        pvalue,
+        p_lower,
+        p_upper,
+        t_lower,
+        t_upper,
+        made,
+        lower,
+        upper,
+        alpha,
+    )
+
+
+def paired_difference(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+    """Subtract two arms item by item, for `clustered_mean` and `tost`.
+
+    Parameters
+    ----------
+    a, b : array_like, shape (n,), float or bool
+        Values (or correctness) of the same items; NaN on either side gives NaN.
+
+    Returns
+    -------
+    ndarray, shape (n,), float64
+
+    Raises
+    ------
+    StatisticsError
+        If the columns differ in length or hold infinities.
+
+    Examples
+    --------
+    >>> paired_difference([True, False, True], [True, True, False])
+    array([ 0., -1.,  1.])
+    """
+    first, second = finite_column(a, "a"), finite_column(b, "b")
+    same_length(a=first, b=second)
+    return first - second
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ImpliedError:
+    """Standard error that a published interval implies.
+
+    Attributes
+    ----------
+    center, half_width : float
+    se : float
+        half_width over the quantile of the distribution.
+    df : int or None
+        Of the t distribution; None for the normal one.
+    confidence_level : float
+    """
+
+    center: float
+    half_width: float
+    se: float
+    df: int | None
+    confidence_level: float
+
+    def __repr__(self) -> str:
+        law = "normal" if self.df is None else f"t({self.df})"
+        return (
+            f"ImpliedError(center={self.center:.5g}, se={self.se:.5g}, {law} at "
+            f"{self.confidence_level:g})"
+        )
+
+    def tost_pvalue(self, margin: float, estimate: float | None = None) -> float:
+        """P-value of equivalence within +-margin of 0 that the interval implies.
+
+        The estimate is the centre unless it is known to more digits.
+        """
+        from scipy.special import ndtr, stdtr
+
+        mean = self.center if estimate is None else estimate
+        t = (abs(mean) - margin) / self.se
+        return float(ndtr(t) if self.df is None else stdtr(self.df, t))
+
+
+def implied_error(
+    low: float, high: float, *, confidence_level: float = 0.95, df: int | None = None
+) -> ImpliedError:
+    """Recover centre and standard error from a published symmetric interval.
+
+    Parameters
+    ----------
+    low, high : float
+        The interval, low < high.
+    confidence_level : float, default 0.95
+    df : int, optional
+        Degrees of freedom of the t distribution behind it; the normal one by default.
+
+    Returns
+    -------
+    ImpliedError
+
+    Raises
+    ------
+    StatisticsError
+        If the interval is empty, or the level or df are out of range.
+
+    Examples
+    --------
+    >>> implied_error(-2.09, 1.56, confidence_level=0.9)
+    ImpliedError(center=-0.265, se=1.1095, normal at 0.9)
+    """
+    from scipy.special import ndtri, stdtrit
+
+    check_level(confidence_level)
+    if not (-math.inf < low < high < math.inf):
+        raise StatisticsError(f"the interval [{low}, {high}] is empty or not finite")
+    if df is not None and df < 1:
+        raise StatisticsError(f"df must be >= 1, it is {df}")
+    tail = (1.0 - confidence_level) / 2.0
+    quantile = -float(ndtri(tail) if df is None else stdtrit(df, tail))
+    half = (high - low) / 2.0
+    return ImpliedError((low + high) / 2.0, half, half / quantile, df, confidence_level)
