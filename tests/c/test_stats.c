@@ -1,5 +1,6 @@
 /* test_stats.c - the seeded generator, flips and votes in plain C. */
 #include "check.h"
+#include "full_memory.h" /* defines __wrap_malloc */
 
 #include <math.h>
 #include <string.h>
@@ -190,18 +191,6 @@ check_flip_arguments(void)
     CHECK(pf_flips_count(&table, &counts) == PF_EINVAL);
     table = (pf_answer_table){NULL, 0, 3, 5};
     CHECK(pf_flips_count(&table, &counts) == PF_OK);
-}
-
-/* Allocations are made by these where the linker wraps malloc and its like. */
-static bool memory_is_full;
-
-void *__real_malloc(size_t n_bytes) __attribute__((weak));
-void *__wrap_malloc(size_t n_bytes);
-
-void *
-__wrap_malloc(size_t n_bytes)
-{
-    return memory_is_full ? NULL : __real_malloc(n_bytes);
 }
 
 static void
