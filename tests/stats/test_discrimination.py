@@ -42,7 +42,9 @@ def test_auroc_is_that_of_scikit_learn_and_scipy(n_scores):
     metrics = pytest.importorskip("sklearn.metrics")
     positive, score = scored(151, n_scores, 3)
     made = stats.auroc(positive, score)
-    assert made.value == pytest.approx(metrics.roc_auc_score(positive, score), rel=1e-13)
+    assert made.value == pytest.approx(
+        metrics.roc_auc_score(positive, score), rel=1e-13
+    )
     u = sps.mannwhitneyu(score[positive], score[~positive]).statistic
     assert made.value == pytest.approx(u / (made.n_positive * made.n_negative))
 
