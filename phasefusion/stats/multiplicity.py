@@ -69,7 +69,7 @@ def adjust_pvalues(
         made = np.maximum.accumulate(ascending * (m + 1 - rank))
     else:
         scale = float(np.sum(1.0 / rank)) if method == "by" else 1.0
-        steps = ascending * (m * scale) / rank
+        steps = np.maximum(ascending * (m * scale) / rank, ascending)  # as rounded
         made = np.minimum.accumulate(steps[::-1])[::-1]
     adjusted = np.full(given.shape, np.nan)
     adjusted[np.flatnonzero(known)[order]] = np.minimum(made, 1.0)
