@@ -65,8 +65,7 @@ step_init(struct tables *tables, const pf_axis *axis)
         return PF_ENOMEM;
     }
     for (size_t x = 0; x < n_px; x++) {
-        /* The last pixel is left out too: its store is a byte longer than it is. */
-        if (x + 1 < n_px && 3 * axis->first_px[x] + reach_bytes <= 3 * axis->src_px) {
+        if (3 * axis->first_px[x] + reach_bytes <= 3 * axis->src_px) {
             tables->n_fast_px = x + 1;
         }
         for (size_t i = 0; i < (size_t)axis->n_tap[x]; i++) {
@@ -77,6 +76,9 @@ step_init(struct tables *tables, const pf_axis *axis)
             step->low[i % 4] = low_half(weight);
         }
     }
+    /* The taps of the last pixel end with the row, so a load of them goes past it.
+     * Stores rely on that: they are a byte longer than a pixel. */
+    assert(tables->n_fast_px < n_px);
     return PF_OK;
 }
 
