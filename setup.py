@@ -29,7 +29,7 @@ cflags = (
     "-Wconversion -Wsign-conversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes "
     "-Wvla -Wcast-qual"
 ).split()
-ldflags = []
+ldflags = ["-pthread", "-lm"]
 if SANITIZE:
     cflags += ["-O1", "-g", "-UNDEBUG", "-fsanitize=address,undefined"]
     ldflags += ["-fsanitize=address,undefined"]

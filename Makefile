@@ -1,0 +1,101 @@
+# Everything a user or a contributor runs. Each target sets up what it needs, says what
+# it does, and is quick when run again.
+PYTHON ?= python3
+VENV ?= .venv
+PY = $(VENV)/bin/python
+CACHE = .cache
+C_FILES = $(wildcard csrc/*/*.c csrc/*/*.h)
+ALL_C = $(C_FILES) $(wildcard tests/c/*.c tests/c/*.h)
+
+.PHONY: help demo test setup lint format sanitize bench notebooks wheel clean
+
+help:
+	@echo "make demo       set up, run the shipped model on the shipped clips, show the report"
+	@echo "make test       set up, run the tests"
+	@echo "make setup      system packages (apt), virtual environment, build"
+	@echo "make lint       ruff, mypy, stubtest, clang-format, a build with -Werror"
+	@echo "make format     rewrite Python and C files in the project's style"
+	@echo "make sanitize   plain-C tests and the Python tests under ASan and UBSan"
+	@echo "make bench      every benchmark; exit 1 where a goal is missed"
+	@echo "make notebooks  execute the notebooks in place"
+	@echo "make wheel      build the abi3 wheel and the source archive into dist/"
+	@echo "make clean      remove what was built, the virtual environment too"
+
+demo: setup
+	@$(VENV)/bin/phasefusion demo
+
+test: setup
+	@$(PY) -m pytest
+
+setup: $(VENV)/.built
+
+$(VENV)/.system: .ci/system-packages.sh
+	@echo "setup: looking for the system packages"
+	@PYTHON=$(PYTHON) sh .ci/system-packages.sh
+	@mkdir -p $(VENV) && touch $@
+
+$(VENV)/.packages: $(VENV)/.system pyproject.toml constraints.txt
+	@echo "setup: Python packages into $(VENV) (a few minutes the first time)"
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install -q --disable-pip-version-check -U pip "setuptools>=77" "numpy>=2.0" wheel
+	@PHASEFUSION_WERROR= PYTHONWARNINGS=ignore $(PY) -m pip install -q --disable-pip-version-check \
+	    --no-build-isolation -c constraints.txt -e ".[hf,dev]"
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.packages setup.py $(C_FILES)
+	@echo "setup: building the extension modules"
+	@mkdir -p $(CACHE)
+	@$(PY) setup.py -q build_ext --inplace > $(CACHE)/build.log 2>&1 || \
+	    { cat $(CACHE)/build.log; echo "setup: the build failed, see above"; exit 1; }
+	@touch $@
+
+lint: setup
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(PY) -m mypy.stubtest phasefusion._core phasefusion._frames phasefusion._video
+	$(VENV)/bin/clang-format --dry-run -Werror $(ALL_C)
+	@echo "lint: building with every warning an error"
+	@PHASEFUSION_WERROR=1 $(PY) setup.py -q build_ext --build-lib $(CACHE)/werror \
+	    --build-temp $(CACHE)/werror > $(CACHE)/werror.log 2>&1 || \
+	    { cat $(CACHE)/werror.log; exit 1; }
+
+format: setup
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/clang-format -i $(ALL_C)
+
+# The package is built a second time, into $(CACHE), with the sanitizers compiled in;
+# the interpreter gets their run-time library by LD_PRELOAD. Leaks are looked for in the
+# plain-C tests, where no interpreter hides them.
+SANITIZED = $(CACHE)/sanitize
+sanitize: setup
+	$(PY) -m pytest tests/test_c.py
+	@echo "sanitize: building the modules with ASan and UBSan"
+	@PHASEFUSION_SANITIZE=1 $(PY) setup.py -q build --build-lib $(SANITIZED)/lib \
+	    --build-temp $(SANITIZED)/temp > $(CACHE)/sanitize.log 2>&1 || \
+	    { cat $(CACHE)/sanitize.log; exit 1; }
+	PYTHONPATH=$(SANITIZED)/lib PHASEFUSION_UNDER_ASAN=1 PYTHONMALLOC=malloc \
+	    LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
+	    ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 \
+	    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	    $(VENV)/bin/pytest --ignore=tests/test_c.py
+
+bench: setup
+	@failed=; for file in benchmarks/[a-z]*.py; do \
+	    echo "== $$file"; $(PY) $$file || failed="$$failed $$file"; done; \
+	    if [ -n "$$failed" ]; then echo "goals missed:$$failed"; exit 1; fi
+
+notebooks: setup
+	@for file in notebooks/*.ipynb; do echo "== $$file"; \
+	    $(PY) -m nbconvert --to notebook --execute --inplace $$file; done
+
+wheel: setup
+	@$(PY) -m pip install -q --disable-pip-version-check build
+	@$(PY) -m build --no-isolation -o dist . > $(CACHE)/wheel.log 2>&1 || \
+	    { cat $(CACHE)/wheel.log; exit 1; }
+	@ls -l dist
+
+clean:
+	rm -rf $(VENV) $(CACHE) build dist *.egg-info phasefusion/*.so
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,49 @@
+"""The plain-C tests, compiled with the sanitizers and run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TESTS = sorted((ROOT / "tests" / "c").glob("test_*.c"))
+CC = os.environ.get("CC", "cc")
+FLAGS = (
+    "-std=c11 -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined "
+    "-fno-sanitize-recover=undefined -ffp-contract=off -Wall -Wextra -Icsrc"
+).split()
+
+
+def ffmpeg_flags() -> list[str]:
+    libraries = ["libavformat", "libavcodec", "libavutil", "libswscale"]
+    command = ["pkg-config", "--cflags", "--libs", *libraries]
+    return subprocess.run(command, capture_output=True, text=True).stdout.split()
+
+
+@pytest.mark.skipif(shutil.which(CC) is None, reason=f"no C compiler named {CC}")
+@pytest.mark.skipif(
+    "PHASEFUSION_UNDER_ASAN" in os.environ, reason="an interpreter under ASan"
+)
+@pytest.mark.parametrize("source", TESTS, ids=lambda path: path.stem)
+def test_plain_c_is_clean_under_sanitizers(source: Path, tmp_path: Path) -> None:
+    stage = source.stem.removeprefix("test_")
+    # A first line "// uses: frames grid" names further stages.
+    stages = [stage, "base"]
+    first = source.read_text().splitlines()[0]
+    if first.startswith("// uses:"):
+        stages += first.removeprefix("// uses:").split()
+    sources = [str(path) for s in stages for path in (ROOT / "csrc" / s).glob("*.c")]
+    wrapped = ["-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc"]
+    wrap = wrapped if "__wrap_malloc" in source.read_text() else []
+    libraries = ["-lm", "-pthread"] + (ffmpeg_flags() if "video" in stages else [])
+    program = tmp_path / source.stem
+    build = [CC, *FLAGS, str(source), *sources, *wrap, "-o", str(program), *libraries]
+    made = subprocess.run(build, cwd=ROOT, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    run = subprocess.run([program], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert " 0 failed" in run.stdout
