@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
 from phasefusion.errors import FallbackWarning, ScoringError
 from phasefusion.scoring import HFOptionScorer
 from phasefusion.scoring.prefix import ForwardPasses, Row, common_prefix
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
 
 OPTIONS = ("red", "a rather long answer in many words", "it", "no one at all")
 QUESTION = "What happens?"
