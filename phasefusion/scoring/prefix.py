@@ -300,7 +300,7 @@ class ForwardPasses:
             tokens = torch.from_numpy(row.tokens).to(logits.device)
             logprobs = values.gather(-1, tokens) - total
             problem = _logits_problem(total.flatten().tolist())
-            result = logprobs.double().cpu().numpy()
+            result = logprobs.cpu().double().numpy()
             if problem:
                 result = np.full_like(result, np.nan)
             scores.append(RowScores(result, problem))

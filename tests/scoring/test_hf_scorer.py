@@ -233,7 +233,7 @@ def test_odd_frame_counts_repeat_the_last_frame(build, scorer):
         scores.logprobs, scorer.score(even, QUESTION, OPTIONS).logprobs
     )
     assert scores.notes == (
-        "last frame repeated 1x in every phase to fill groups of 2 frames",
+        "last frame of every phase repeated 1x to fill groups of 2 frames",
     )
 
 
