@@ -14,7 +14,6 @@ import os
 import statistics
 import sys
 import time
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -24,7 +23,9 @@ import tokenizers
 import torch
 import transformers
 
+from phasefusion.grid import PhaseGrid
 from phasefusion.scoring import HFOptionScorer
+from phasefusion.video import Clip
 
 GOAL = 4.0
 SIDE_PX = 448
@@ -111,15 +112,17 @@ def build_model(
     return transformers.Qwen2_5_VLForConditionalGeneration(config).eval()
 
 
-def build_clip() -> SimpleNamespace:
-    """One phase of random frames."""
+def build_clip() -> Clip:
+    """One phase of random frames, a second apart."""
     shape = (1, N_FRAMES, SIDE_PX, SIDE_PX, 3)
     times = np.arange(N_FRAMES, dtype=np.float64)[None, :]
-    return SimpleNamespace(
+    return Clip(
         frames=np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8),
         indices=times.astype(np.int64),
         times_s=times,
         missing=np.zeros(times.shape, dtype=np.bool_),
+        grid=PhaseGrid(N_FRAMES),
+        info=None,
     )
 
 

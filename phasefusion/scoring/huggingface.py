@@ -301,6 +301,9 @@ class HFOptionScorer:
                 frame = int(clip.indices[s, missing[0]])
                 notes.append(f"phase {s}: frame {frame} could not be decoded")
                 continue
+            if clip.damaged[s].any():
+                frame = int(clip.indices[s, clip.damaged[s].argmax()])
+                notes.append(f"phase {s}: frame {frame} was decoded with damage")
             visual, n_repeated = self._visual(clip, s)
             rows = rows or self._rows(asked, self._n_tokens(visual))
             scores = self._passes.run(rows, visual)

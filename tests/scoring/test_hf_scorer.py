@@ -342,6 +342,14 @@ def test_a_missing_frame_spoils_its_phase_alone(build, clip, scorer):
     assert scores.notes == (f"phase 1: frame {frame} could not be decoded",)
 
 
+def test_damaged_frames_are_scored_and_noted(clip, scorer):
+    clip.damaged[0, 3] = True
+    scores = scorer.score(clip, QUESTION, OPTIONS)
+    assert scores.valid.all()
+    frame = clip.indices[0, 3]
+    assert scores.notes == (f"phase 0: frame {frame} was decoded with damage",)
+
+
 @pytest.mark.parametrize(
     ("question", "options", "message"),
     [
