@@ -34,6 +34,13 @@ def test_kernels_equal_their_twins(n: int, b: int) -> None:
     assert found.tolist() == oracle.sampler_segments(n - 1, b)
 
 
+@pytest.mark.parametrize("n", [43, 75, 85, 87, 91, 149, 159])
+def test_the_middle_of_an_odd_count_comes_from_the_end(n: int) -> None:
+    # near 1.5, where counting from the start would round to the other side
+    found = _core.sampler_torch_linspace(3, n).tolist()
+    assert found == oracle.sampler_torch_linspace(3, n)
+
+
 def test_linspace_from_elsewhere() -> None:
     for first, last in ((3, 40), (-1, -1), (25, 1), (-7, 8)):
         for n in (1, 2, 3, 13, 50):
