@@ -109,9 +109,10 @@ class HFOptionScorer:
 
     Notes
     -----
-    Time between temporal patches is a whole number of seconds in transformers 4: that
-    library truncates it. Scores from versions 4 and 5 differ for this reason alone;
-    `describe` records the version.
+    transformers 4.57 and 5.24 place the same tokens differently, so that scores of one
+    checkpoint differ between them: 4.57 cuts the seconds between temporal patches to
+    a whole number, and lets the text after a video go on from the video's highest
+    position, 5.24 from the longer side of a frame. `describe` records the version.
     """
 
     def __init__(
