@@ -49,13 +49,15 @@ def test_indices_equal_the_integer_rule(grid: PhaseGrid, n: int) -> None:
     n=st.integers(2**53 - 9, 2**63 - 1),
     b=st.integers(1, 40),
     phases=st.integers(1, 9),
-    num=st.integers(0, 2**53),
-    gap=st.integers(1, 2**53),
+    num=st.integers(0, 2**62),
+    gap=st.integers(1, 2**62),
 )
 def test_huge_clips_and_origins_stay_exact(
     n: int, b: int, phases: int, num: int, gap: int
 ) -> None:
-    origin = Fraction(num, num + gap)
+    limit = (2**63 - 1) // (b * phases)
+    den = min(num + gap, limit)
+    origin = Fraction(min(num, den - 1), den)
     found = PhaseGrid(b, phases, origin).indices(n)
     want = oracle.grid_indices(n, b, phases, origin.numerator, origin.denominator)
     assert np.array_equal(found, want)
@@ -220,7 +222,7 @@ TICKS = st.lists(st.integers(0, 40), min_size=1, max_size=30).map(sorted)
 
 
 @given(grid=GRIDS, pts=TICKS, start=st.integers(-99, 99), tail=st.integers(0, 9))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_time_grid_shows_what_is_on_screen(
     grid: PhaseGrid, pts: list[int], start: int, tail: int
 ) -> None:
@@ -324,18 +326,21 @@ def test_times_messages() -> None:
 # ------------------------------------------------------------------ policies
 
 
-@given(b=st.integers(1, 12), phases=st.integers(1, 6), n=st.integers(1, 90), o=ORIGINS)
+@pytest.mark.parametrize("origin", ["left", "midpoint", "99/100"])
+@pytest.mark.parametrize("phases", [1, 2, 3, 4, 6])
 def test_unique_never_repeats_and_is_as_large_as_it_can(
-    b: int, phases: int, n: int, o: Fraction
+    phases: int, origin: str
 ) -> None:
-    grid = PhaseGrid(b, phases, o, short="unique")
-    found = grid.indices(n)
-    assert found.shape == grid.shape(n)
-    assert found.shape == (min(phases, n // min(b, n)), min(b, n))
-    assert len(np.unique(found)) == found.size
-    assert np.array_equal(grid.dense(n), np.sort(found, axis=None))
-    if n >= b * phases:
-        assert np.array_equal(found, PhaseGrid(b, phases, o).indices(n))
+    for b in range(1, 13):
+        grid = PhaseGrid(b, phases, origin, short="unique")
+        for n in range(1, b * phases + 4):
+            found = grid.indices(n)
+            assert found.shape == grid.shape(n)
+            assert found.shape == (min(phases, n // min(b, n)), min(b, n))
+            assert len(np.unique(found)) == found.size
+            assert np.array_equal(grid.dense(n), np.sort(found, axis=None))
+            if n >= b * phases:
+                assert np.array_equal(found, PhaseGrid(b, phases, origin).indices(n))
 
 
 def test_short_clips() -> None:

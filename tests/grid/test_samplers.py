@@ -18,7 +18,7 @@ BUDGET = st.integers(1, 80)
 
 
 @given(n=FRAMES, b=BUDGET)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_kernels_equal_their_twins(n: int, b: int) -> None:
     for rounded in (False, True):
         found = _core.sampler_linspace(0, n - 1, b, rounded)
@@ -32,6 +32,13 @@ def test_kernels_equal_their_twins(n: int, b: int) -> None:
     assert found.tolist() == oracle.sampler_multiples(1, n / (b + 1), b)
     found = _core.sampler_segments(n - 1, b)
     assert found.tolist() == oracle.sampler_segments(n - 1, b)
+
+
+@pytest.mark.parametrize("n", [43, 75, 85, 87, 91, 149, 159])
+def test_the_middle_of_an_odd_count_comes_from_the_end(n: int) -> None:
+    # near 1.5, where counting from the start would round to the other side
+    found = _core.sampler_torch_linspace(3, n).tolist()
+    assert found == oracle.sampler_torch_linspace(3, n)
 
 
 def test_linspace_from_elsewhere() -> None:
