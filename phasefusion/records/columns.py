@@ -44,7 +44,8 @@ class Passes:
         "single", "phase", "union" or "dense".
     shifted : ndarray, shape (n,), bool
         Whether the pass is on the grid moved by half a step.
-    phase_index : ndarray, shape (n,), int64
+    n_phases, phase_index : ndarray, shape (n,), int64
+        Phases of the grid, and which of them the pass is on.
     phase : ndarray, shape (n, 2), int64
         Numerator and denominator of the phase, in steps.
     budget : ndarray, shape (n,), int64
@@ -65,6 +66,7 @@ class Passes:
     item: NDArray[np.int64]
     arm: NDArray[np.object_]
     shifted: NDArray[np.bool_]
+    n_phases: NDArray[np.int64]
     phase_index: NDArray[np.int64]
     phase: NDArray[np.int64]
     budget: NDArray[np.int64]
@@ -151,6 +153,7 @@ def _columns(path: Path, rows: Sequence[Mapping[str, Any]]) -> Passes:
         item=item,
         arm=np.array([row["arm"] for row in rows], object),
         shifted=np.array([row.get("shifted", False) for row in rows], bool),
+        n_phases=np.array([row["n_phases"] for row in rows], np.int64),
         phase_index=np.array([row["phase_index"] for row in rows], np.int64),
         phase=np.array([row["phase"] for row in rows], np.int64).reshape(-1, 2),
         budget=np.array([row["budget"] for row in rows], np.int64),
