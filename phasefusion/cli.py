@@ -349,7 +349,9 @@ def frames(
     )
 )
 def samplers(
-    n_frames: Annotated[int, typer.Option("--frames", "-n", help="Frames of the clip.")],
+    n_frames: Annotated[
+        int, typer.Option("--frames", "-n", help="Frames of the clip.")
+    ],
     budget: Budget = 8,
     fps: Annotated[
         float | None, typer.Option(help="Frames a second, for samplers by rate.")

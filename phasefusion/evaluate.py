@@ -350,7 +350,9 @@ class _Job:
         self, item: Item, arm: Arm, n_phases: int | None = None
     ) -> NDArray[np.bool_]:
         """Passes of an arm that are not on disk, shape (S, M)."""
-        order_keys = [tuple(order) for order in self.orders_of(len(item.options)).tolist()]
+        order_keys = [
+            tuple(order) for order in self.orders_of(len(item.options)).tolist()
+        ]
         done = self.writer.done
         head = (item.benchmark, item.question_id, arm.name, arm.shifted)
         return np.array(
@@ -368,8 +370,8 @@ class _Job:
             if any(self._left(item, arm).any() for item in group)
         ]
         try:
-            clips = read_span(
-                group[0],
+            clips = read_clips(
+                group[0].video,
                 [arm.grid for arm in arms],
                 threads=self.threads,
                 on_error=self.on_error,
@@ -429,9 +431,7 @@ class _Job:
             content = merge_repeats(content, item.same_options)
         flat = content.reshape(1, -1, len(item.options))
         with np.errstate(invalid="ignore"):
-            fused = fuse(
-                flat, over="phase", item_id=item.question_id, seed=self.seed
-            )
+            fused = fuse(flat, over="phase", item_id=item.question_id, seed=self.seed)
         answers = np.reshape(fused.answer, content.shape[:2])
         for p, s in enumerate(phases):
             base = self._base(item, arm, s, clip)
@@ -475,9 +475,7 @@ class _Job:
             for s, m in np.argwhere(left)
         )
 
-    def _base(
-        self, item: Item, arm: Arm, s: int, clip: Clip | None
-    ) -> dict[str, Any]:
+    def _base(self, item: Item, arm: Arm, s: int, clip: Clip | None) -> dict[str, Any]:
         """Return the fields that the passes of one phase share."""
         n_phases, budget = arm.grid.phases, arm.grid.budget
         if clip is not None:
@@ -485,7 +483,9 @@ class _Job:
         phase = Fraction(s + arm.grid.origin) / n_phases
         same = item.same_options
         repeats = same != tuple(range(len(same)))
-        n_frames, duration_s = (None, None) if clip is None else span_of(item, clip)
+        n_frames, duration_s = (
+            (None, None) if clip is None else (clip.info.n_frames, clip.info.duration_s)
+        )
         return {
             "question_id": item.question_id,
             "benchmark": item.benchmark,
@@ -550,9 +550,7 @@ def check_scores(
     return content
 
 
-def _why_invalid(
-    values: NDArray[np.float64], notes: Sequence[str]
-) -> str | None:
+def _why_invalid(values: NDArray[np.float64], notes: Sequence[str]) -> str | None:
     """Why the log-probabilities of a pass cannot be used; None when they can."""
     if np.isnan(values).any():
         reason = "scores: NaN"

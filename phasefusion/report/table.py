@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasefusion.errors import RecordError
 from phasefusion.fusion import fuse_items
 from phasefusion.grid import PhaseGrid
 from phasefusion.records import ItemInfo, Passes
@@ -208,20 +207,23 @@ class _Maker:
         }
         if "phase" in blocks:
             block = blocks["phase"]
-            for s in range(block.logp.shape[1]):
-                made[f"phase {s}"] = self._pass(block, s)
+            views = [self._pass(block, s) for s in range(block.logp.shape[1])]
+            made |= {f"phase {s}": view for s, view in enumerate(views)}
             made["fusion"] = self._fusion(block)
-            made["vote"] = self._vote(block)
+            made["vote"] = self._vote(np.stack([v.answer for v in views], axis=1))
             view = self._single_view(single, block.logp.shape[1])
             if "single" not in made and view is not None:
                 made["single"] = made[f"phase {view}"]
         return made
 
     def _single_view(self, single: Fraction | None, n_phases: int) -> int | None:
-        """Which phase view is the single pass: view s has phase (s + origin) / S."""
-        if single is None or not np.all((self.n_phases == n_phases)):
+        """Tell which phase view is the single pass, if one is on every clip.
+
+        Both grids have the same origin o in dense steps, so it is the view s with
+        (s + o) / S = o.
+        """
+        if single is None or not np.isin(self.n_phases, (0, n_phases)).all():
             return None
-        # Both grids have the same origin o, so view s is single when (s + o) / S = o.
         view = single * (n_phases - 1)
         return view.numerator if view.denominator == 1 else None
 
@@ -233,5 +235,72 @@ class _Maker:
             seed=self.seed,
         )
         # A generated answer comes without log-probabilities.
-        answer = np.where(_flat(fused.answer) < 0, block.answer[:, s], fused.answer)
+        answer = np.where(fused.answer < 0, block.answer[:, s], fused.answer)
         return self._outcomes(answer, fused.posterior, fused.margin, fused.tied)
+
+    def _fusion(self, block: _Block) -> Outcomes:
+        n_items, _, n_orders, width = block.logp.shape
+        answer = np.full((n_items, n_orders), -1, np.int64)
+        posterior = np.full((n_items, n_orders, width), np.nan)
+        margin = np.full(answer.shape, np.nan)
+        tied = np.zeros(answer.shape, bool)
+        for n_phases in np.unique(self.n_phases[self.n_phases > 0]):
+            rows = np.flatnonzero(self.n_phases == n_phases)
+            fused = fuse_items(
+                block.logp[rows, :n_phases],
+                n_options=self.n_options[rows],
+                item_ids=[self.ids[i] for i in rows],
+                seed=self.seed,
+            )
+            answer[rows] = fused.answer
+            posterior[rows] = fused.posterior
+            margin[rows] = fused.margin
+            tied[rows] = fused.tied
+        return self._outcomes(answer, posterior, margin, tied)
+
+    def _vote(self, views: NDArray[np.int64]) -> Outcomes:
+        """Plurality of the phase views, shape (n, S, M), order by order."""
+        n_items, n_phases, n_orders = views.shape
+        there = np.arange(n_phases)[:, None] < self.n_phases[:, None, None]
+        complete = ((views >= 0) | ~there).all(axis=1) & (self.n_phases > 0)[:, None]
+        by_order = np.moveaxis(np.where(there, views, -1), 2, 1)
+        vote = majority_vote(
+            by_order.reshape(n_items * n_orders, n_phases),
+            n_options=np.repeat(self.n_options, n_orders),
+            item_ids=np.repeat(self.ids, n_orders).tolist(),
+            seed=self.seed,
+        )
+        shape = (n_items, n_orders)
+        return self._outcomes(
+            np.where(complete, vote.answers.reshape(shape), -1),
+            np.full((*shape, int(self.n_options.max())), np.nan),
+            np.full(shape, np.nan),
+            (vote.n_tied > 1).reshape(shape) & complete,
+        )
+
+    def _outcomes(
+        self,
+        answer: NDArray[np.int64],
+        posterior: NDArray[np.float64],
+        margin: NDArray[np.float64],
+        tied: NDArray[np.bool_],
+    ) -> Outcomes:
+        there = np.arange(answer.shape[1]) < self.n_orders[:, None]
+        answer = np.where(there, answer, -1)
+        complete = ((answer >= 0) | ~there).all(axis=1) & (self.n_orders > 0)
+        mean = np.where(there[..., None], posterior, 0.0).sum(axis=1)
+        mean /= np.maximum(self.n_orders, 1)[:, None]
+        vote = consensus(
+            answer,
+            n_options=self.n_options,
+            mean_posterior=mean,
+            item_ids=self.ids,
+            seed=self.seed,
+        )
+        return Outcomes(
+            answer=answer,
+            margin=np.where(there, margin, np.nan),
+            tied=tied & there,
+            consensus=np.where(complete, vote.answers, -1),
+            consensus_tied=(vote.n_tied > 1) & complete,
+        )
