@@ -116,4 +116,4 @@ def tie_priority(item_id: str, n_options: int, seed: int = 0) -> NDArray[np.int6
     """
     if not 1 <= n_options <= MAX_OPTIONS:
         raise OptionError(f"n_options must be in 1..{MAX_OPTIONS}, it is {n_options}")
-    return _core.permutations(tie_seed(item_id, seed), n_options, 1)[0]
+    return _core.permutations(tie_seed(item_id, seed), n_options, 1).ravel()

@@ -495,9 +495,10 @@ def position_weighted(
 ) -> WeightedPosterior:
     """Ensemble over orders in which early letters weigh more.
 
-    ``total[c] = sum_v alpha**position_v(c) * z_v[c]``; its posterior is
-    ``softmax(total / V)``. With alpha = 1 this is the loglinear pool. Weight 1 on the
-    first letter keeps a bias towards it; balanced orders are what cancels it.
+    ``total[c] = sum_v alpha**position_v(c) * z_v[c]``; the posterior is
+    ``softmax(total)``. With alpha = 1 the answer is that of the loglinear pool, which is
+    ``softmax(total / V)``. Weight 1 on the first letter keeps a bias towards it;
+    balanced orders are what cancels it.
 
     Parameters
     ----------
@@ -567,5 +568,5 @@ def position_weighted(
         )
     weighted = scores * alpha ** np.arange(scores.shape[1])
     total = to_content(weighted, checked).sum(axis=0)
-    fused = fuse((total / len(scores))[None], item_id=item_id, seed=seed)
+    fused = fuse(total[None], item_id=item_id, seed=seed)
     return WeightedPosterior(total, fused.posterior, fused.answer, fused.margin)

@@ -90,7 +90,7 @@ def cyclic(n_options: int) -> NDArray[np.int64]:
            [2, 0, 1]])
     """
     places = identity(n_options)[0]
-    return (places[None] + places[:, None]) % len(places)
+    return np.asarray((places[None] + places[:, None]) % len(places), np.int64)
 
 
 def latin(n_options: int, n_views: int | None = None) -> NDArray[np.int64]:
