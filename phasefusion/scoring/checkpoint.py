@@ -35,16 +35,14 @@ def backend() -> tuple[Any, Any]:
 
 def unpack(
     model: Any, processor: Any, tokenizer: Any, pixels: PixelSettings | None
-) -> tuple[Any, PixelSettings]:
-    """Find tokenizer and pixel settings in what the caller has."""
+) -> tuple[Any, str, PixelSettings]:
+    """Find tokenizer, chat template and pixel settings in what the caller has."""
     config: Mapping[str, Any] = {}
     if processor is not None and hasattr(processor, "tokenizer"):
         tokenizer = processor.tokenizer if tokenizer is None else tokenizer
         video = getattr(processor, "video_processor", None)
         video = getattr(processor, "image_processor", None) if video is None else video
         config = video.to_dict() if video is not None else {}
-        if getattr(tokenizer, "chat_template", None) is None:
-            tokenizer.chat_template = getattr(processor, "chat_template", None)
     elif tokenizer is None:
         tokenizer = processor
     if tokenizer is None or not hasattr(tokenizer, "apply_chat_template"):
@@ -52,14 +50,16 @@ def unpack(
             "a tokenizer or a processor with a tokenizer is needed; got "
             f"{type(processor).__name__} and {type(tokenizer).__name__}"
         )
-    if not getattr(tokenizer, "chat_template", None):
+    template = getattr(tokenizer, "chat_template", None)
+    template = template or getattr(processor, "chat_template", None)
+    if not template:
         raise ScoringError(
             "the tokenizer has no chat template, so the place of the video in the "
             "prompt is unknown; set tokenizer.chat_template"
         )
     if pixels is None:
         pixels = pixel_settings(config, model.config.vision_config)
-    return tokenizer, pixels
+    return tokenizer, template, pixels
 
 
 def preprocessor_config(source: str, revision: str | None) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def read_json(source: str, name: str, revision: str | None) -> dict[str, Any]:
     """Return a JSON file of a checkpoint, empty when the checkpoint has none."""
     path: Path | None = Path(source) / name
     if not Path(source).is_dir():
-        from transformers.utils import cached_file
+        from transformers.utils.hub import cached_file
 
         found = cached_file(
             source,

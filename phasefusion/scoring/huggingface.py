@@ -28,6 +28,7 @@ from phasefusion.scoring.letters import (
     clean_options,
     continuation,
     letter_tokens,
+    log_add,
     merge_repeats,
 )
 from phasefusion.scoring.pixels import PixelSettings, patch_layout, pixel_settings
@@ -141,7 +142,9 @@ class HFOptionScorer:
                 f"model type {kind!r} is not served; served are {', '.join(_FAMILY)}. "
                 "Any other model can be wrapped in a class with a score method"
             )
-        tokenizer, settings = unpack(model, processor, tokenizer, pixels)
+        tokenizer, self._template, settings = unpack(
+            model, processor, tokenizer, pixels
+        )
         self._tokenizer = tokenizer
         self._pixels = settings.with_limits(
             size=size, min_pixels=min_pixels, max_pixels=max_pixels
@@ -288,13 +291,13 @@ class HFOptionScorer:
         self._refuse_special(text, clean.texts)
         asked = _Asked(self._prompts(text, clean.texts, table), clean, table)
         notes = list(clean.notes)
-        per_phase = []
+        logprobs = np.full((len(clip.frames), *table.shape), np.nan)
+        mass = np.full(logprobs.shape[:2], np.nan)
         for s in range(len(clip.frames)):
             missing = np.flatnonzero(clip.missing[s])
             if missing.size:
                 frame = int(clip.indices[s, missing[0]])
                 notes.append(f"phase {s}: frame {frame} could not be decoded")
-                per_phase.append(_invalid(table.shape))
                 continue
             visual, n_repeated = self._visual(clip, s)
             if n_repeated and s == 0:
@@ -303,11 +306,9 @@ class HFOptionScorer:
                     f"groups of {self._pixels.temporal_frames} frames"
                 )
             score = self._letters if self._score == "letter" else self._texts
-            logprobs, mass, problems = score(asked, visual)
+            logprobs[s], mass[s], problems = score(asked, visual)
             notes += [f"phase {s}, {problem}" for problem in problems]
-            per_phase.append((logprobs, mass))
-        stacked = (np.stack(part) for part in zip(*per_phase, strict=True))
-        return OptionScores(*stacked, table, self._score, tuple(notes))
+        return OptionScores(logprobs, mass, table, self._score, tuple(notes))
 
     def describe(self) -> dict[str, Any]:
         """Return what is needed to repeat the scores, JSON-able."""
@@ -351,7 +352,10 @@ class HFOptionScorer:
             }
         )
         chat: str = self._tokenizer.apply_chat_template(
-            turns, tokenize=False, add_generation_prompt=True
+            turns,
+            chat_template=self._template,
+            tokenize=False,
+            add_generation_prompt=True,
         )
         n_video = chat.count(self._video_token)
         if n_video != 1 or ask not in chat:
@@ -438,10 +442,11 @@ class HFOptionScorer:
         scores = self._passes.run(rows, visual)
         by_variant = np.stack([row.logprobs[0] for row in scores])
         by_variant = by_variant.reshape(len(rows), len(letters.ids), n_options)
-        by_letter = np.logaddexp.reduce(by_variant, axis=1)
+        by_letter = log_add(by_variant, axis=1)
         content = np.empty_like(by_letter)
         np.put_along_axis(content, asked.orders, by_letter, axis=1)
-        problems = _problems(scores, np.isneginf(by_letter).all(axis=1), "order")
+        hopeless = [bool(np.isneginf(row).all()) for row in by_letter]
+        problems = _problems(scores, hopeless, "order")
         mass = np.exp(by_letter).sum(axis=1)
         return merge_repeats(content, asked.clean.first), mass, problems
 
@@ -464,7 +469,7 @@ class HFOptionScorer:
             sums / lengths if self._score == "text-normalised" else sums
         )
         content[np.isnan(sums).any(axis=1)] = np.nan
-        problems = _problems(scores, np.zeros(len(rows), dtype=np.bool_), "row")
+        problems = _problems(scores, [False] * len(rows), "row")
         mass = np.broadcast_to(np.exp(sums).sum(axis=1), asked.orders.shape[:1])
         return np.broadcast_to(content, asked.orders.shape), mass, problems
 
@@ -499,17 +504,13 @@ def _spacing_s(times_s: NDArray[np.float64]) -> float:
     return spacing
 
 
-def _invalid(shape: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.full(shape, np.nan), np.full(shape[:1], np.nan)
-
-
 def _problems(
-    scores: Sequence[RowScores], impossible: NDArray[np.bool_], name: str
+    scores: Sequence[RowScores], hopeless: Sequence[bool], name: str
 ) -> list[str]:
     found = []
     for i, row in enumerate(scores):
         if row.problem:
             found.append(f"{name} {i}: {row.problem}")
-        elif impossible[i]:
+        elif hopeless[i]:
             found.append(f"{name} {i}: no option has any probability")
     return found

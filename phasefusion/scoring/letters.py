@@ -144,6 +144,13 @@ def clean_options(options: Sequence[str]) -> CleanOptions:
     return CleanOptions(texts, tuple(first), tuple(notes))
 
 
+def log_add(logprobs: NDArray[np.float64], *, axis: int) -> NDArray[np.float64]:
+    """Add probabilities given as logarithms; NaN stays NaN without a warning."""
+    with np.errstate(invalid="ignore"):
+        total: NDArray[np.float64] = np.logaddexp.reduce(logprobs, axis=axis)
+    return total
+
+
 def merge_repeats(
     logprobs: NDArray[np.float64], first: Sequence[int], *, add: bool = True
 ) -> NDArray[np.float64]:
@@ -176,7 +183,7 @@ def merge_repeats(
         if k == j:
             continue
         if add:
-            merged[..., j] = np.logaddexp(merged[..., j], merged[..., k])
+            merged[..., j] = log_add(merged[..., [j, k]], axis=-1)
         merged[..., k] = -np.inf
     merged[invalid] = np.nan
     return merged

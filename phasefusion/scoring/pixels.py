@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion.errors import FrameError, ScoringError
 
-Filter = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
+Filter = Literal["bicubic", "bilinear", "lanczos", "hamming", "box"]
 
 # PIL's resampling codes as they stand in preprocessor files.
 _FILTERS: dict[int, Filter] = {
-    0: "nearest",
     1: "lanczos",
     2: "bilinear",
     3: "bicubic",
@@ -144,17 +143,16 @@ def pixel_settings(config: Mapping[str, Any], vision_config: Any) -> PixelSettin
     ScoringError
         If the file contradicts the model or asks for a step that is not offered.
     """
-    shape = {}
-    for ours, theirs, in_file in (
-        ("patch_px", "patch_size", "patch_size"),
-        ("merge", "spatial_merge_size", "merge_size"),
-        ("temporal_frames", "temporal_patch_size", "temporal_patch_size"),
-    ):
-        shape[ours] = int(getattr(vision_config, theirs))
-        if config.get(in_file, shape[ours]) != shape[ours]:
+    shape = {
+        "patch_size": int(vision_config.patch_size),
+        "merge_size": int(vision_config.spatial_merge_size),
+        "temporal_patch_size": int(vision_config.temporal_patch_size),
+    }
+    for name, value in shape.items():
+        if config.get(name, value) != value:
             raise ScoringError(
-                f"the preprocessor file says {in_file} {config[in_file]}, the model's "
-                f"config says {shape[ours]}; one of the two belongs to another model"
+                f"the preprocessor file says {name} {config[name]}, the model's "
+                f"config says {value}; one of the two belongs to another model"
             )
     for step in ("do_resize", "do_rescale"):
         if config.get(step) is False:
@@ -163,7 +161,11 @@ def pixel_settings(config: Mapping[str, Any], vision_config: Any) -> PixelSettin
         raise ScoringError(
             f"rescale_factor {config['rescale_factor']} is not served, only 1/255"
         )
-    settings = PixelSettings(**shape)
+    settings = PixelSettings(
+        patch_px=shape["patch_size"],
+        merge=shape["merge_size"],
+        temporal_frames=shape["temporal_patch_size"],
+    )
     if config.get("do_normalize") is False:
         settings = replace(settings, mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))
     else:
@@ -175,7 +177,9 @@ def pixel_settings(config: Mapping[str, Any], vision_config: Any) -> PixelSettin
     code = config.get("resample")
     if code is not None:
         if int(code) not in _FILTERS:
-            raise ScoringError(f"resample code {code!r} is not a known filter")
+            raise ScoringError(
+                f"resample code {code!r} is not served; served are {_FILTERS}"
+            )
         settings = replace(settings, filter=_FILTERS[int(code)])
     return replace(settings, **_limits(config))
 
@@ -186,10 +190,9 @@ def _three(
     value = config.get(key)
     if value is None:
         return default
-    three = tuple(float(v) for v in (value if isinstance(value, Sequence) else ()))
-    if len(three) != 3:
+    if not isinstance(value, Sequence) or len(value) != 3:
         raise ScoringError(f"{key} is {value!r} in the preprocessor file; need three")
-    return cast("tuple[float, float, float]", three)
+    return float(value[0]), float(value[1]), float(value[2])
 
 
 def _limits(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -159,42 +159,45 @@ class ForwardPasses:
         n_prefix = common_prefix(rows)
         problem = self._shared_part_problem(rows[0].ids, n_prefix)
         if problem:
-            return self._fall_back(problem)
+            self._warn_once(problem)
+            return None
         head, _ = self._padded([rows[0].ids[:n_prefix]])
+        inputs = self._visual(head, visual)
         out = self.model(
             input_ids=head,
             attention_mask=head.new_ones(head.shape),
             use_cache=True,
-            **self._visual(head, visual),
+            **inputs,
             **self._keep(np.array([n_prefix - 1])),
         )
         cache = out[self._cache_name]
         problem = _cache_problem(cache)
         if problem:
-            return self._fall_back(problem)
-        delta = self._position_delta()
+            self._warn_once(problem)
+            return None
+        start = self._next_position(head, inputs)
         scores: list[RowScores] = []
         n_left = len(rows)
         for chunk in _chunks(rows, self.batch_size or len(rows)):
             n_left -= len(chunk)
             shared = _clone(cache) if n_left else cache
-            scores += self._tails(chunk, n_prefix, shared, delta)
+            scores += self._tails(chunk, n_prefix, shared, start)
         return scores
 
     def _tails(
-        self, chunk: Sequence[Row], n_prefix: int, cache: Any, delta: Any
+        self, chunk: Sequence[Row], n_prefix: int, cache: Any, start: int
     ) -> list[RowScores]:
         import torch
 
         cache.batch_repeat_interleave(len(chunk))
         ids, mask = self._padded([row.ids[n_prefix:] for row in chunk])
         seen = mask.new_ones((len(chunk), n_prefix))
-        positions = torch.arange(n_prefix, n_prefix + ids.shape[1], device=ids.device)
+        positions = torch.arange(start, start + ids.shape[1], device=ids.device)
         keep = _union([row.at for row in chunk])
         out = self.model(
             input_ids=ids,
             attention_mask=torch.cat([seen, mask], dim=1),
-            position_ids=(positions + delta).expand(3, len(chunk), -1),
+            position_ids=positions.expand(3, len(chunk), -1),
             use_cache=True,
             **{self._cache_name: cache},
             **self._keep(keep - n_prefix),
@@ -203,7 +206,7 @@ class ForwardPasses:
 
     def _shared_part_problem(self, ids: NDArray[np.int64], n_prefix: int) -> str:
         last_video = int(np.flatnonzero(ids == self.video_token_id)[-1])
-        if n_prefix <= last_video:
+        if n_prefix < last_video + 2:  # a text token after the video tells positions
             return "the prompts differ before the end of the video"
         layers = getattr(self.model.config.get_text_config(), "layer_types", None) or ()
         other = sorted(set(layers) - {"full_attention"})
@@ -211,7 +214,7 @@ class ForwardPasses:
             return f"the model has {', '.join(other)} layers"
         return ""
 
-    def _fall_back(self, problem: str) -> None:
+    def _warn_once(self, problem: str) -> None:
         if not self._warned:
             self._warned = True
             warnings.warn(
@@ -221,16 +224,17 @@ class ForwardPasses:
                 stacklevel=4,
             )
 
-    def _position_delta(self) -> Any:
-        """How far text positions after the video lag behind the token count."""
-        for owner in (getattr(self.model, "model", None), self.model):
-            delta = getattr(owner, "rope_deltas", None)
-            if delta is not None:
-                return delta.reshape(-1)[0]
-        raise ScoringError(
-            f"{type(self.model).__name__} keeps no rope_deltas, so the positions after "
-            "the video are unknown; use reuse_prefix=False"
-        )
+    def _next_position(self, head: torch.Tensor, visual: dict[str, Any]) -> int:
+        """Return the position of the first text token after a shared prefix.
+
+        Read off the last prefix token. The model's own `rope_deltas` counts from the
+        highest position instead, which in a long video belongs to a frame.
+        """
+        index = self.model.model.get_rope_index
+        known = inspect.signature(index).parameters
+        inputs = {name: value for name, value in visual.items() if name in known}
+        positions, _ = index(input_ids=head, **inputs)
+        return int(positions[0, 0, -1]) + 1
 
     def _padded(
         self, sequences: Sequence[NDArray[np.int64]]

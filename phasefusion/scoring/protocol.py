@@ -96,8 +96,8 @@ class OptionScores:
     @property
     def valid(self) -> NDArray[np.bool_]:
         """Passes that can be used, shape (S, M): no NaN, and some option possible."""
-        usable = ~np.isnan(self.logprobs).any(axis=-1)
-        return usable & np.isfinite(self.logprobs).any(axis=-1)
+        top = self.logprobs.max(axis=-1)  # NaN where any entry is
+        return np.asarray(np.isfinite(top), dtype=np.bool_)
 
     @property
     def letter_logprobs(self) -> NDArray[np.float64]:
