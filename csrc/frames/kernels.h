@@ -35,9 +35,10 @@ typedef struct pf_rows {
 /* One instruction set. The sums of a pixel are exact integers, so every set gives the
  * same bytes in whatever order it adds. */
 typedef struct pf_resize_kernels {
-    /* Makes plan->tables for the axes that are resized. PF_ENOMEM, PF_EOVERFLOW. */
+    /* Makes plan->tables, set even on failure if there is something to free.
+     * PF_ENOMEM, PF_EOVERFLOW. NULL where no tables are needed. */
     pf_status (*tables_init)(pf_resize_plan *plan);
-    void (*tables_free)(struct pf_resize_tables *tables);
+    void (*tables_free)(void *tables);
 
     /* n_row rows of plan->src.width_px into packed rows of plan->dst.width_px. */
     void (*horizontal)(const pf_resize_plan *plan, pf_rows src, size_t n_row,
@@ -50,6 +51,30 @@ typedef struct pf_resize_kernels {
 } pf_resize_kernels;
 
 extern const pf_resize_kernels pf_resize_scalar;
+#if PF_X86
+extern const pf_resize_kernels pf_resize_avx2;
+extern const pf_resize_kernels pf_resize_avx512;
+#endif
+
+/* The reference, for resized pixels x >= first_x alone: the end of a row that a
+ * vector load would leave. */
+void pf_horizontal_from(const pf_resize_plan *plan, pf_rows src, size_t n_row,
+        size_t first_x, uint8_t *PF_RESTRICT dst);
+
+/* The reference. */
+void pf_vertical_scalar(
+        const pf_resize_plan *plan, int64_t y, pf_rows rows, uint8_t *PF_RESTRICT dst);
+
+/* The table of all answers, for pixels first_px <= p < n_px. */
+void pf_normalise_from(const pf_normalise *normalise, const uint8_t *PF_RESTRICT rgb,
+        size_t first_px, size_t n_px, float *PF_RESTRICT planes, size_t plane_px);
+
+#if PF_X86
+void pf_normalise_avx2(const pf_normalise *normalise, const uint8_t *PF_RESTRICT rgb,
+        size_t n_px, float *PF_RESTRICT planes, size_t plane_px);
+void pf_normalise_avx512(const pf_normalise *normalise, const uint8_t *PF_RESTRICT rgb,
+        size_t n_px, float *PF_RESTRICT planes, size_t plane_px);
+#endif
 
 /* Where finished rows go: an image, or normalised planes. */
 typedef struct pf_resize_sink {

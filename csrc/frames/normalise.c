@@ -28,23 +28,38 @@ pf_normalise_init(pf_normalise *normalise, const float mean[3], const float std[
     return PF_OK;
 }
 
-static void
-normalise_scalar(const pf_normalise *normalise, const uint8_t *PF_RESTRICT rgb,
-        size_t n_px, float *PF_RESTRICT planes, size_t plane_px)
+void
+pf_normalise_from(const pf_normalise *normalise, const uint8_t *PF_RESTRICT rgb,
+        size_t first_px, size_t n_px, float *PF_RESTRICT planes, size_t plane_px)
 {
     for (size_t c = 0; c < 3; c++) {
         const float *table = normalise->table[c];
         float *plane = planes + c * plane_px;
 
-        for (size_t p = 0; p < n_px; p++) {
+        for (size_t p = first_px; p < n_px; p++) {
             plane[p] = table[rgb[3 * p + c]];
         }
     }
 }
 
+static void
+normalise_scalar(const pf_normalise *normalise, const uint8_t *PF_RESTRICT rgb,
+        size_t n_px, float *PF_RESTRICT planes, size_t plane_px)
+{
+    pf_normalise_from(normalise, rgb, 0, n_px, planes, plane_px);
+}
+
 pf_normalise_fn
 pf_normalise_select(pf_cpu_level level)
 {
+#if PF_X86
+    if (level == PF_CPU_AVX512) {
+        return pf_normalise_avx512;
+    }
+    if (level == PF_CPU_AVX2) {
+        return pf_normalise_avx2;
+    }
+#endif
     (void)level;
     return normalise_scalar;
 }

@@ -8,6 +8,14 @@
 static const pf_resize_kernels *
 select_kernels(pf_cpu_level level)
 {
+#if PF_X86
+    if (level == PF_CPU_AVX512) {
+        return &pf_resize_avx512;
+    }
+    if (level == PF_CPU_AVX2) {
+        return &pf_resize_avx2;
+    }
+#endif
     (void)level;
     return &pf_resize_scalar;
 }

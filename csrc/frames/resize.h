@@ -49,7 +49,6 @@ typedef struct pf_resize_options {
 } pf_resize_options;
 
 struct pf_resize_kernels;
-struct pf_resize_tables;
 
 typedef struct pf_resize_plan {
     pf_size src;
@@ -60,7 +59,7 @@ typedef struct pf_resize_plan {
     bool vertical_first;
     int64_t window_rows; /* that the horizontal pass, when first, keeps */
     const struct pf_resize_kernels *kernels;
-    struct pf_resize_tables *tables;
+    void *tables; /* of the kernels, NULL if they need none */
     pf_normalise_fn normalise;
 } pf_resize_plan;
 

@@ -1,9 +1,9 @@
 /* resize_scalar.c - the two passes as the contract states them: the reference. */
 #include "frames/kernels.h"
 
-static void
-horizontal(
-        const pf_resize_plan *plan, pf_rows src, size_t n_row, uint8_t *PF_RESTRICT dst)
+void
+pf_horizontal_from(const pf_resize_plan *plan, pf_rows src, size_t n_row,
+        size_t first_x, uint8_t *PF_RESTRICT dst)
 {
     const pf_axis *axis = &plan->x;
     const size_t n_px = (size_t)axis->dst_px;
@@ -12,7 +12,7 @@ horizontal(
         const uint8_t *row = src.rgb + (ptrdiff_t)y * src.row_bytes;
         uint8_t *out = dst + 3 * n_px * y;
 
-        for (size_t x = 0; x < n_px; x++) {
+        for (size_t x = first_x; x < n_px; x++) {
             const int32_t *weight = axis->weight + x * axis->stride;
             const uint8_t *rgb = row + 3 * (size_t)axis->first_px[x];
             int32_t sum[3] = {PF_WEIGHT_HALF, PF_WEIGHT_HALF, PF_WEIGHT_HALF};
@@ -29,12 +29,20 @@ horizontal(
     }
 }
 
+static void
+horizontal(
+        const pf_resize_plan *plan, pf_rows src, size_t n_row, uint8_t *PF_RESTRICT dst)
+{
+    pf_horizontal_from(plan, src, n_row, 0, dst);
+}
+
 /* Sums of this many bytes are kept at a time, so that the inner loop runs along a row
  * and can be vectorised. */
 #define CHUNK_BYTES 256
 
-static void
-vertical(const pf_resize_plan *plan, int64_t y, pf_rows rows, uint8_t *PF_RESTRICT dst)
+void
+pf_vertical_scalar(
+        const pf_resize_plan *plan, int64_t y, pf_rows rows, uint8_t *PF_RESTRICT dst)
 {
     const pf_axis *axis = &plan->y;
     const int32_t *weight = axis->weight + (size_t)y * axis->stride;
@@ -63,5 +71,5 @@ vertical(const pf_resize_plan *plan, int64_t y, pf_rows rows, uint8_t *PF_RESTRI
 
 const pf_resize_kernels pf_resize_scalar = {
         .horizontal = horizontal,
-        .vertical = vertical,
+        .vertical = pf_vertical_scalar,
 };
