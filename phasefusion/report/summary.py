@@ -52,7 +52,7 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
     return {
         "format": FORMAT,
         "protocol": settings.get("protocol"),
-        "items": _items(run, passes, table, columns),
+        "items": _items(run, passes, table),
         "accuracy": _accuracy(columns, everywhere),
         "comparisons": _comparisons(columns, everywhere),
         "phase_flips": _phase_flips(table, columns),
@@ -118,32 +118,27 @@ def _complete(columns: Any, table: Table) -> NDArray[np.bool_]:
     return complete
 
 
-def _items(
-    run: Mapping[str, Any], passes: Passes, table: Table, columns: ItemColumns
-) -> Numbers:
-    no_answer = _complete(columns.consensus.values(), table)
-    without_gold = table.gold < 0
-    reasons: dict[int, str] = {}
+def _items(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
+    carries_all = np.ones(len(table.items), bool)
+    for outcomes in table.arms.values():
+        carries_all &= outcomes.consensus >= 0
     missing = passes.answer < 0
+    reasons: dict[int, str] = {}
     for p in np.flatnonzero(missing).tolist():
         reasons.setdefault(int(passes.item[p]), passes.invalid[p] or "no answer")
-    dropped = []
-    for i, info in enumerate(table.items):
-        if no_answer[i] or (without_gold[i] and i not in reasons):
-            continue
-        reason = reasons.get(i, "not every arm has been scored yet")
-        dropped.append(
-            {
-                "benchmark": info.benchmark,
-                "question_id": info.question_id,
-                "missing_passes": int((missing & (passes.item == i)).sum()),
-                "reason": reason,
-            }
-        )
+    dropped = [
+        {
+            "benchmark": table.items[i].benchmark,
+            "question_id": table.items[i].question_id,
+            "missing_passes": int((missing & (passes.item == i)).sum()),
+            "reason": reasons.get(i, "not every arm has been scored yet"),
+        }
+        for i in np.flatnonzero(~carries_all).tolist()
+    ]
     return {
         "questions": run.get("questions", {}).get("n"),
         "with_passes": len(table.items),
-        "without_gold": int(without_gold.sum()),
+        "without_gold": int((table.gold < 0).sum()),
         "passes": len(passes),
         "missing_passes": int(missing.sum()),
         "dropped": sorted(dropped, key=lambda d: (d["benchmark"], d["question_id"])),
