@@ -55,6 +55,10 @@ class FrameCountWarning(PhaseFusionWarning):
     """Header and scan disagree about the number of frames: the phase moves."""
 
 
+class DamagedFrameWarning(PhaseFusionWarning):
+    """A frame came out of the decoder, but the decoder reported an error in it."""
+
+
 class DuplicateFrameWarning(PhaseFusionWarning):
     """The clip is shorter than the grid, so frames repeat."""
 
