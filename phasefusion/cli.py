@@ -239,7 +239,8 @@ def _scorer(spec: str) -> Scorer:
     module_name, _, name = spec.partition(":")
     if not name:
         raise typer.BadParameter(
-            f"--scorer must be MODULE:NAME, such as mypackage.scorers:make, not {spec!r}"
+            "--scorer must be MODULE:NAME, such as mypackage.scorers:make, "
+            f"not {spec!r}"
         )
     sys.path.insert(0, os.getcwd())  # a module beside the question file
     try:

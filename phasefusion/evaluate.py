@@ -1,15 +1,13 @@
-"""Run a scorer over questions: every arm, phase and option order, one decode a video."""
+"""Evaluate a scorer: every arm, phase and option order of a protocol, resumable."""
 
 from __future__ import annotations
 
 import hashlib
 import platform
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -19,20 +17,19 @@ import orjson
 from numpy.typing import NDArray
 
 from phasefusion import orders as option_orders
+from phasefusion._runner import Arm, Runner
 from phasefusion.datasets import Item, load_questions
-from phasefusion.errors import DatasetError, GridError, ScoringError, VideoError
-from phasefusion.fusion import fuse
+from phasefusion.errors import DatasetError
 from phasefusion.grid import PhaseGrid
-from phasefusion.progress import Advance, Listener, follow
-from phasefusion.records import RunWriter, pass_key
-from phasefusion.scoring.letters import merge_repeats
-from phasefusion.video import Clip, read_clips
+from phasefusion.info import ffmpeg_versions
+from phasefusion.records import RunWriter
 
 if TYPE_CHECKING:
     from phasefusion.grid import By, Origin, Short
+    from phasefusion.progress import Listener
     from phasefusion.records import Passes
     from phasefusion.report import Report
-    from phasefusion.scoring.protocol import OptionScores, Scorer
+    from phasefusion.scoring.protocol import Scorer
 
 ProtocolName: TypeAlias = Literal["phasefusion", "stableeval", "quick"]
 OrdersName: TypeAlias = Literal["identity", "shared", "latin", "cyclic", "all"]
@@ -43,15 +40,6 @@ _ORDERS_OF: dict[str, OrdersName] = {
     "quick": "identity",
 }
 _PACKAGES = ("torch", "transformers")
-
-
-@dataclass(frozen=True, slots=True)
-class Arm:
-    """One grid that is scored: its name in the records, and on which origin it is."""
-
-    name: str
-    shifted: bool
-    grid: PhaseGrid
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +188,7 @@ def evaluate(
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     with RunWriter(out, description) as writer:
-        job = _Job(
+        runner = Runner(
             scorer=scorer,
             writer=writer,
             arms=arms,
@@ -210,7 +198,7 @@ def evaluate(
             on_error=on_error,
         )
         n_before = len(writer.done)
-        job.run(items[:limit], progress)
+        runner.run(items[:limit], progress)
         return Run(Path(out), len(writer.done), len(writer.done) - n_before)
 
 
@@ -220,25 +208,28 @@ def _arms(protocol: str, grid: PhaseGrid, dense: int) -> list[Arm]:
         return [Arm("single", False, grid)]
     if protocol == "stableeval":
         return [Arm("phase", False, grid)]
-    single = replace_grid(grid, budget=grid.budget, phases=1)
+    single, dense_grid = _resized(grid, grid.budget), _resized(grid, dense)
     arms = []
     for shifted in (False, True):
-        view = (lambda g: g.shifted("half")) if shifted else (lambda g: g)
-        arms.append(Arm("phase", shifted, view(grid)))
-        arms.append(Arm("union", shifted, view(grid.union())))
-        if not has_single_view(view(grid), view(single)):
-            arms.append(Arm("single", shifted, view(single)))
-        dense_grid = replace_grid(grid, budget=dense, phases=1)
-        arms.append(Arm("dense", shifted, view(dense_grid)))
+        phases = _placed(grid, shifted)
+        arms.append(Arm("phase", shifted, phases))
+        arms.append(Arm("union", shifted, _placed(grid.union(), shifted)))
+        if not _has_view(phases, _placed(single, shifted)):
+            arms.append(Arm("single", shifted, _placed(single, shifted)))
+        arms.append(Arm("dense", shifted, _placed(dense_grid, shifted)))
     return arms
 
 
-def replace_grid(grid: PhaseGrid, *, budget: int, phases: int) -> PhaseGrid:
-    """Return a grid of another size with the same conventions."""
-    return PhaseGrid(budget, phases, grid.origin, by=grid.by, short=grid.short)
+def _resized(grid: PhaseGrid, budget: int) -> PhaseGrid:
+    """Return a grid of one phase with the same conventions."""
+    return PhaseGrid(budget, 1, grid.origin, by=grid.by, short=grid.short)
 
 
-def has_single_view(grid: PhaseGrid, single: PhaseGrid) -> bool:
+def _placed(grid: PhaseGrid, shifted: bool) -> PhaseGrid:
+    return grid.shifted("half") if shifted else grid
+
+
+def _has_view(grid: PhaseGrid, single: PhaseGrid) -> bool:
     """Whether the single pass is one of the phase views, on clips of any length.
 
     With ``short="unique"`` a short clip gets fewer phases, and then it may not be.
@@ -305,7 +296,6 @@ def _describe(scorer: Scorer) -> dict[str, Any]:
 def versions() -> dict[str, Any]:
     """Versions of all that can change a result; None for what is not there."""
     from phasefusion import __version__
-    from phasefusion.video import ffmpeg_versions
 
     found: dict[str, Any] = {
         "phasefusion": __version__,
@@ -316,248 +306,3 @@ def versions() -> dict[str, Any]:
     for name in _PACKAGES:  # those that the scorer has loaded
         found[name] = metadata.version(name) if name in sys.modules else None
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """What stays the same over all videos of one call of `evaluate`."""
-
-    scorer: Scorer
-    writer: RunWriter
-    arms: Sequence[Arm]
-    orders_of: Callable[[int], NDArray[np.int64]]
-    seed: int
-    threads: int
-    on_error: Literal["mark", "raise"]
-
-    def run(self, items: Sequence[Item], show: bool | Listener | None) -> None:
-        """Make every pass of `items` that is not on disk, video by video."""
-        groups: dict[tuple[str, float | None, float | None], list[Item]] = {}
-        total = done = 0
-        for item in items:
-            left = [self._left(item, arm).ravel() for arm in self.arms]
-            n_left = sum(int(part.sum()) for part in left)
-            n_planned = sum(part.size for part in left)
-            total += n_planned
-            done += n_planned - n_left
-            if n_left:
-                groups.setdefault((item.video, item.start, item.end), []).append(item)
-        with follow(total, done, show) as advance:
-            for group in groups.values():
-                self._run_video(group, advance)
-
-    def _left(
-        self, item: Item, arm: Arm, n_phases: int | None = None
-    ) -> NDArray[np.bool_]:
-        """Passes of an arm that are not on disk, shape (S, M)."""
-        order_keys = [
-            tuple(order) for order in self.orders_of(len(item.options)).tolist()
-        ]
-        done = self.writer.done
-        head = (item.benchmark, item.question_id, arm.name, arm.shifted)
-        return np.array(
-            [
-                [(*head, s, order) not in done for order in order_keys]
-                for s in range(arm.grid.phases if n_phases is None else n_phases)
-            ]
-        )
-
-    def _run_video(self, group: Sequence[Item], advance: Advance) -> None:
-        """Decode once for all arms, both origins and all questions of a video."""
-        arms = [
-            arm
-            for arm in self.arms
-            if any(self._left(item, arm).any() for item in group)
-        ]
-        try:
-            clips = read_clips(
-                group[0].video,
-                [arm.grid for arm in arms],
-                threads=self.threads,
-                on_error=self.on_error,
-            )
-        except (VideoError, GridError, FileNotFoundError) as error:
-            if self.on_error == "raise":
-                raise
-            for item in group:
-                for arm in arms:
-                    left = self._left(item, arm)
-                    self._mark(item, arm, None, left, str(error))
-                    advance(int(left.sum()), item.video_id)
-            return
-        for item in group:
-            for arm, clip in zip(arms, clips, strict=True):
-                self._run_arm(item, arm, clip, advance)
-
-    def _run_arm(self, item: Item, arm: Arm, clip: Clip, advance: Advance) -> None:
-        """Score one arm of one item, in as few calls as what is on disk allows."""
-        orders = self.orders_of(len(item.options))
-        n_phases = clip.frames.shape[0]
-        left = self._left(item, arm, n_phases)
-        undecoded = clip.missing.any(axis=1)
-        for s in np.flatnonzero(undecoded & left.any(axis=1)):
-            frames = clip.indices[s][clip.missing[s]].tolist()
-            rows = left & (np.arange(n_phases) == s)[:, None]
-            self._mark(item, arm, clip, rows, f"frames {frames} did not decode")
-            advance(int(rows.sum()), item.video_id)
-        left[undecoded] = False
-        for view, phases, columns in _blocks(clip, left):
-            start_s = time.perf_counter()
-            scores = self.scorer.score(
-                view, item.question, item.options, orders=orders[columns]
-            )
-            n_scored = len(phases) * len(columns)
-            seconds = (time.perf_counter() - start_s) / n_scored
-            self.writer.append(
-                self._records(item, arm, clip, scores, phases, orders[columns], seconds)
-            )
-            advance(n_scored, item.video_id)
-
-    def _records(
-        self,
-        item: Item,
-        arm: Arm,
-        clip: Clip,
-        scores: OptionScores,
-        phases: Sequence[int],
-        orders: NDArray[np.int64],
-        seconds: float,
-    ) -> Iterator[dict[str, Any]]:
-        """One record a pass, phase by phase, order by order."""
-        content = check_scores(
-            self.scorer, scores, (len(phases), len(orders), len(item.options))
-        )
-        if item.same_options != tuple(range(len(item.options))):
-            content = merge_repeats(content, item.same_options)
-        flat = content.reshape(1, -1, len(item.options))
-        with np.errstate(invalid="ignore"):
-            fused = fuse(flat, over="phase", item_id=item.question_id, seed=self.seed)
-        answers = np.reshape(fused.answer, content.shape[:2])
-        for p, s in enumerate(phases):
-            base = self._base(item, arm, s, clip)
-            for m, order in enumerate(orders):
-                values = content[p, m]
-                reason = _why_invalid(values, scores.notes)
-                mass = scores.option_mass[p, m]
-                yield base | {
-                    "order": order.tolist(),
-                    "logprobs": None if reason else values[order].tolist(),
-                    "answer": None if reason else int(answers[p, m]),
-                    "path": "logit",
-                    "text": None,
-                    "option_mass": float(mass) if np.isfinite(mass) else None,
-                    "seconds": seconds,
-                    "invalid": reason,
-                }
-
-    def _mark(
-        self,
-        item: Item,
-        arm: Arm,
-        clip: Clip | None,
-        left: NDArray[np.bool_],
-        reason: str,
-    ) -> None:
-        """Record passes that cannot be made, with the reason."""
-        orders = self.orders_of(len(item.options))
-        self.writer.append(
-            self._base(item, arm, int(s), clip)
-            | {
-                "order": orders[m].tolist(),
-                "logprobs": None,
-                "answer": None,
-                "path": "logit",
-                "text": None,
-                "option_mass": None,
-                "seconds": None,
-                "invalid": f"video: {reason}",
-            }
-            for s, m in np.argwhere(left)
-        )
-
-    def _base(self, item: Item, arm: Arm, s: int, clip: Clip | None) -> dict[str, Any]:
-        """Return the fields that the passes of one phase share."""
-        n_phases, budget = arm.grid.phases, arm.grid.budget
-        if clip is not None:
-            n_phases, budget = clip.frames.shape[:2]
-        phase = Fraction(s + arm.grid.origin) / n_phases
-        same = item.same_options
-        repeats = same != tuple(range(len(same)))
-        n_frames, duration_s = (
-            (None, None) if clip is None else (clip.info.n_frames, clip.info.duration_s)
-        )
-        return {
-            "question_id": item.question_id,
-            "benchmark": item.benchmark,
-            "video_id": item.video_id,
-            "type": item.type,
-            "n_options": len(item.options),
-            "gold": None if item.gold is None else same[item.gold],
-            **({"same_options": list(same)} if repeats else {}),
-            "arm": arm.name,
-            "shifted": arm.shifted,
-            "budget": budget,
-            "n_phases": n_phases,
-            "origin": list(arm.grid.origin.as_integer_ratio()),
-            "phase": list(phase.as_integer_ratio()),
-            "phase_index": s,
-            "n_frames": n_frames,
-            "duration_s": duration_s,
-            "frame_indices": None if clip is None else clip.indices[s].tolist(),
-            "frame_times_s": (
-                None if clip is None else clip.times_s[s].round(6).tolist()
-            ),
-        }
-
-
-def _blocks(
-    clip: Clip, left: NDArray[np.bool_]
-) -> Iterator[tuple[Clip, list[int], NDArray[np.intp]]]:
-    """Cut what is left into calls of the scorer: all at once, or phase by phase."""
-    if left.all():
-        yield clip, list(range(left.shape[0])), np.arange(left.shape[1])
-        return
-    for s in np.flatnonzero(left.any(axis=1)).tolist():
-        view = replace(
-            clip,
-            frames=clip.frames[s : s + 1],
-            indices=clip.indices[s : s + 1],
-            times_s=clip.times_s[s : s + 1],
-            missing=clip.missing[s : s + 1],
-            grid=clip.grid.view(s),
-        )
-        yield view, [s], np.flatnonzero(left[s])
-
-
-def check_scores(
-    scorer: Scorer, scores: OptionScores, shape: tuple[int, int, int]
-) -> NDArray[np.float64]:
-    """Return the log-probabilities when they are what a scorer must return."""
-    name = type(scorer).__name__
-    content = np.asarray(scores.logprobs, np.float64)
-    mass = np.asarray(scores.option_mass, np.float64)
-    if content.shape != shape or mass.shape != shape[:2]:
-        raise ScoringError(
-            f"{name}.score returned logprobs of shape {content.shape} and option_mass "
-            f"of shape {mass.shape} for (phases, orders, options) = {shape}"
-        )
-    finite = content[np.isfinite(content)]
-    if finite.size and finite.max() > 1e-6:
-        raise ScoringError(
-            f"{name}.score returned a log-probability of {finite.max():.6g}; it must "
-            "be <= 0. Logits need a log-softmax first, losses a change of sign"
-        )
-    return content
-
-
-def _why_invalid(values: NDArray[np.float64], notes: Sequence[str]) -> str | None:
-    """Why the log-probabilities of a pass cannot be used; None when they can."""
-    if np.isnan(values).any():
-        reason = "scores: NaN"
-    elif np.isposinf(values).any():
-        reason = "scores: +inf"
-    elif not np.isfinite(values).any():
-        reason = "scores: no option has any probability"
-    else:
-        return None
-    return "; ".join([reason, *notes])

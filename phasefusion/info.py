@@ -62,3 +62,12 @@ def describe() -> dict[str, dict[str, Any]]:
         "packages": packages,
         "missing": missing,
     }
+
+
+def ffmpeg_versions() -> dict[str, str] | None:
+    """Versions of the FFmpeg libraries in use; None without decoding."""
+    try:
+        from phasefusion import _video
+    except ImportError:
+        return None
+    return _video.ffmpeg_versions()

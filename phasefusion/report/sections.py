@@ -232,10 +232,10 @@ def _half_step(numbers: Mapping[str, Any]) -> Section | None:
             "n",
         ),
         tuple(rows),
-        "Every arm is moved by half a step of its own grid, or by half a dense step for "
-        "an even number of phases, which half a step would map onto themselves. Passes: "
-        "at the same option order, mean over orders. Frames and seconds are medians "
-        "over questions; p is McNemar's on the changes, against fusion.",
+        "Every arm is moved by half a step of its own grid, or by half a dense step "
+        "for an even number of phases, which half a step would map onto themselves. "
+        "Passes: at the same option order, mean over orders. Frames and seconds are "
+        "medians over questions; p is McNemar's on the changes, against fusion.",
     )
 
 
@@ -385,8 +385,8 @@ def _posteriors(numbers: Mapping[str, Any]) -> Section:
             "min",
         ),
         tuple(rows),
-        "Margins of the first order, in nats. Mass: probability that the model gives to "
-        "the options together, median and minimum over passes; over all phase views.",
+        "Margins of the first order, in nats. Mass: probability that the model gives "
+        "to the options together, median and minimum over passes of all phase views.",
     )
 
 
@@ -438,7 +438,8 @@ def _types(numbers: Mapping[str, Any]) -> Section:
         ),
         tuple(rows),
         "In percent. Single and fusion: accuracy over all orders; phase flips between "
-        "two phases; order flips over all orders; answers changed by a half-step shift.",
+        "two phases; order flips over all orders; shift: answers that half a step "
+        "changes.",
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion.grid import PhaseGrid
+from phasefusion.records import ARMS as RECORDED
 from phasefusion.records import Passes
 from phasefusion.report.card import sampling_card
 from phasefusion.report.items import Column, ItemColumns, contributions
@@ -214,7 +215,7 @@ def _phase_flips(table: Table, columns: ItemColumns) -> Numbers | None:
                 if len(answers)
                 else math.nan
             ),
-            "n": int(len(answers)),
+            "n": len(answers),
         }
         for s in range(len(table.phase_names))
         for t in range(s + 1, len(table.phase_names))
@@ -375,7 +376,7 @@ def _margins(table: Table, arms: Sequence[str]) -> Numbers:
 
 
 def _cost(settings: Mapping[str, Any], arms: Sequence[str]) -> Numbers:
-    """Passes and attention units (frames squared, summed over passes) by arm."""
+    """Count passes and attention units (frames squared, over passes) by arm."""
     found = {}
     for arm in arms:
         phased = arm in ("fusion", "vote")
@@ -413,8 +414,7 @@ def _share(hits: NDArray[np.bool_], of: NDArray[np.bool_]) -> float:
 
 
 def _recorded_arms(passes: Passes) -> list[str]:
-    known = [arm for arm in ("single", "phase", "union", "dense")]
-    return [arm for arm in known if (passes.arm == arm).any()]
+    return [arm for arm in RECORDED if (passes.arm == arm).any()]
 
 
 def _option_mass(passes: Passes) -> Numbers:

@@ -249,7 +249,7 @@ class _Maker:
             fused = fuse_items(
                 block.logp[rows, :n_phases],
                 n_options=self.n_options[rows],
-                item_ids=[self.ids[i] for i in rows],
+                item_ids=[self.ids[i] for i in rows.tolist()],
                 seed=self.seed,
             )
             answer[rows] = fused.answer
