@@ -24,8 +24,8 @@ LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")
 macros = [("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")]
 if LIMITED:
     macros.append(("Py_LIMITED_API", "0x030B0000"))
-# Floating-point flags are never read here, so a choice between two computed numbers need
-# not be a branch; that changes no result and lets such loops vectorise.
+# Floating-point flags are never read here, so a choice between two computed numbers
+# need not be a branch; that changes no result and lets such loops vectorise.
 cflags = (
     "-std=c11 -O3 -fvisibility=hidden -ffp-contract=off -fno-trapping-math "
     "-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow "

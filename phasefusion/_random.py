@@ -36,7 +36,7 @@ def fnv1a64(data: str | bytes) -> int:
     >>> hex(fnv1a64("a"))
     '0xaf63dc4c8601ec8c'
     """
-    return _core.fnv1a64(data.encode() if isinstance(data, str) else bytes(data))
+    return _core.fnv1a64(data.encode() if isinstance(data, str) else data)
 
 
 def splitmix64(seed: int, n: int) -> NDArray[np.uint64]:

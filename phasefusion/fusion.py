@@ -496,7 +496,7 @@ def position_weighted(
     """Ensemble over orders in which early letters weigh more.
 
     ``total[c] = sum_v alpha**position_v(c) * z_v[c]``; the posterior is
-    ``softmax(total)``. With alpha = 1 the answer is that of the loglinear pool, which is
+    ``softmax(total)``. With alpha = 1 the answer is that of the loglinear pool,
     ``softmax(total / V)``. Weight 1 on the first letter keeps a bias towards it;
     balanced orders are what cancels it.
 

@@ -75,15 +75,33 @@ PyDoc_STRVAR(fuse_doc,
         "missing 0 complete, 1 available. Returns posterior, margin, answer, n_tied,\n"
         "n_valid, pass_answer, pass_margin, pass_state.");
 
+/* logp, n_options and tie_seeds as arrays; false with an exception set. */
+static bool
+pass_arrays(PyObject *const *given, PyObject **arrays)
+{
+    npy_intp n_item;
+
+    arrays[0] = pf_array_in(given[0], NPY_FLOAT64, 3, "logp");
+    arrays[1] = pf_array_in(given[1], NPY_INT64, 1, "n_options");
+    arrays[2] = pf_array_in(given[2], NPY_UINT64, 1, "tie_seeds");
+    if (arrays[0] == NULL || arrays[1] == NULL || arrays[2] == NULL) {
+        return false;
+    }
+    n_item = PyArray_DIM(PF_ARRAY(arrays[0]), 0);
+    if (PyArray_DIM(PF_ARRAY(arrays[1]), 0) != n_item ||
+            PyArray_DIM(PF_ARRAY(arrays[2]), 0) != n_item) {
+        PyErr_SetString(
+                PyExc_ValueError, "n_options and tie_seeds need one entry an item");
+        return false;
+    }
+    return true;
+}
+
 static PyObject *
 core_fuse(PyObject *module, PyObject *args)
 {
-    PyObject *logp_in;
-    PyObject *options_in;
-    PyObject *seeds_in;
-    PyObject *logp = NULL;
-    PyObject *options = NULL;
-    PyObject *seeds = NULL;
+    PyObject *given[3];
+    PyObject *arrays[3] = {NULL, NULL, NULL};
     PyObject *results = NULL;
     const npy_intp *shape;
     pf_pass_batch batch;
@@ -93,8 +111,8 @@ core_fuse(PyObject *module, PyObject *args)
     int missing;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOOii:fuse", &logp_in, &options_in, &seeds_in, &pool,
-                &missing)) {
+    if (!PyArg_ParseTuple(
+                args, "OOOii:fuse", &given[0], &given[1], &given[2], &pool, &missing)) {
         return NULL;
     }
     if (pool < PF_POOL_LINEAR || pool > PF_POOL_LOGLINEAR) {
@@ -103,23 +121,14 @@ core_fuse(PyObject *module, PyObject *args)
     if (missing < PF_MISSING_COMPLETE || missing > PF_MISSING_AVAILABLE) {
         return pf_raise(PF_EINVAL, "missing");
     }
-    logp = pf_array_in(logp_in, NPY_FLOAT64, 3, "logp");
-    options = pf_array_in(options_in, NPY_INT64, 1, "n_options");
-    seeds = pf_array_in(seeds_in, NPY_UINT64, 1, "tie_seeds");
-    if (logp == NULL || options == NULL || seeds == NULL) {
+    if (!pass_arrays(given, arrays)) {
         goto done;
     }
-    shape = PyArray_DIMS(PF_ARRAY(logp));
-    if (PyArray_DIM(PF_ARRAY(options), 0) != shape[0] ||
-            PyArray_DIM(PF_ARRAY(seeds), 0) != shape[0]) {
-        PyErr_SetString(
-                PyExc_ValueError, "n_options and tie_seeds need one entry an item");
-        goto done;
-    }
+    shape = PyArray_DIMS(PF_ARRAY(arrays[0]));
     batch = (pf_pass_batch){
-            .logp = PyArray_DATA(PF_ARRAY(logp)),
-            .n_option_item = PyArray_DATA(PF_ARRAY(options)),
-            .tie_seed = PyArray_DATA(PF_ARRAY(seeds)),
+            .logp = PyArray_DATA(PF_ARRAY(arrays[0])),
+            .n_option_item = PyArray_DATA(PF_ARRAY(arrays[1])),
+            .tie_seed = PyArray_DATA(PF_ARRAY(arrays[2])),
             .n_item = (size_t)shape[0],
             .n_pass = (size_t)shape[1],
             .n_option = (size_t)shape[2],
@@ -139,9 +148,9 @@ core_fuse(PyObject *module, PyObject *args)
     }
 
 done:
-    Py_XDECREF(logp);
-    Py_XDECREF(options);
-    Py_XDECREF(seeds);
+    for (int i = 0; i < 3; i++) {
+        Py_XDECREF(arrays[i]);
+    }
     return results;
 }
 

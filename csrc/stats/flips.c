@@ -85,6 +85,36 @@ pf_flips_pairs(const pf_answer_table *table, const unsigned char *use,
     return PF_OK;
 }
 
+/* n (n-1) .. (n-n_draw+1), 0 for n < n_draw; exact below 2^53, where it stops growing
+ */
+static double
+falling(int64_t n, int64_t n_draw)
+{
+    double product = 1.0;
+
+    for (int64_t j = 0; j < n_draw && product > 0.0 && product < 0x1p53; j++) {
+        product *= (double)(n - j);
+    }
+    return product;
+}
+
+/* sum_k C(n[k], n_draw) / C(m, n_draw), for n_draw <= m */
+static double
+expected_none(const int64_t *n, size_t n_answer, int64_t total, int64_t n_draw)
+{
+    double same = 0.0;
+
+    for (size_t k = 0; k < n_answer; k++) {
+        double share = n[k] >= n_draw ? 1.0 : 0.0;
+
+        for (int64_t j = 0; j < n_draw && share > 0.0; j++) {
+            share *= (double)(n[k] - j) / (double)(total - j);
+        }
+        same += share;
+    }
+    return same;
+}
+
 pf_status
 pf_flips_expected_any(const int64_t *count, size_t n_item, size_t n_answer,
         int64_t n_draw, double *rate)
@@ -95,7 +125,8 @@ pf_flips_expected_any(const int64_t *count, size_t n_item, size_t n_answer,
     for (size_t i = 0; i < n_item; i++) {
         const int64_t *n = count + i * n_answer;
         int64_t total = 0;
-        double same = 0.0;
+        double whole;
+        double differ;
 
         for (size_t k = 0; k < n_answer; k++) {
             if (n[k] < 0 || n[k] > INT64_MAX - total) {
@@ -103,16 +134,20 @@ pf_flips_expected_any(const int64_t *count, size_t n_item, size_t n_answer,
             }
             total += n[k];
         }
-        for (size_t k = 0; k < n_answer && total >= n_draw; k++) {
-            double share = n[k] >= n_draw ? 1.0 : 0.0;
-
-            /* C(n, d) / C(m, d) as a product; starting from 0 it stays 0 */
-            for (int64_t j = 0; j < n_draw && share > 0.0; j++) {
-                share *= (double)(n[k] - j) / (double)(total - j);
-            }
-            same += share;
+        whole = falling(total, n_draw);
+        differ = whole;
+        for (size_t k = 0; k < n_answer && whole < 0x1p53; k++) {
+            differ -= falling(n[k], n_draw);
         }
-        rate[i] = total < n_draw ? (double)NAN : fmax(0.0, 1.0 - same);
+        if (total < n_draw) {
+            rate[i] = (double)NAN;
+        }
+        else if (whole < 0x1p53) {
+            rate[i] = differ / whole; /* of integers: rounded once */
+        }
+        else {
+            rate[i] = fmax(0.0, 1.0 - expected_none(n, n_answer, total, n_draw));
+        }
     }
     return PF_OK;
 }
