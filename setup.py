@@ -88,7 +88,7 @@ class BuildExt(build_ext):
 core = ["python/py_core.c", "python/py_grid.c", "python/py_posterior.c"]
 core += ["python/py_stats.c", "base/*.c", "grid/*.c", "posterior/*.c", "stats/*.c"]
 modules = [
-    extension("_core", core),
+    extension("_core", core, libraries=["m"]),
     extension("_frames", ["python/py_frames.c", "base/*.c", "frames/*.c"]),
 ]
 ffmpeg, reason = ffmpeg_flags()

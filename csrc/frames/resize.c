@@ -101,9 +101,6 @@ pf_resize_plan_init(pf_resize_plan *plan, pf_size src, pf_size dst,
         return st;
     }
     plan->window_rows = plan->y.n_tap_max + PF_BLOCK_ROWS;
-    if (plan->window_rows > src.height_px) {
-        plan->window_rows = src.height_px;
-    }
     return PF_OK;
 }
 
@@ -166,8 +163,8 @@ taps_of(const pf_resize_plan *plan, int64_t y)
             plan->y.first_px[y], (int64_t)plan->y.first_px[y] + plan->y.n_tap[y]};
 }
 
-/* Moves the window down so that it holds the taps: rows that are there stay, the rest
- * of it is filled, but not past row limit. */
+/* Moves the window down so that it holds the taps: rows that are there stay, whole
+ * blocks are added as far as they have room, but no row past the limit. */
 static void
 slide(struct window *window, struct window taps, int64_t limit,
         const pf_resize_plan *plan, const pf_image_src *src, uint8_t *held)
@@ -175,8 +172,9 @@ slide(struct window *window, struct window taps, int64_t limit,
     const size_t n_bytes = row_bytes(plan->dst);
     const int64_t from =
             window->end_row > taps.first_row ? window->end_row : taps.first_row;
-    const int64_t room = taps.first_row + plan->window_rows;
-    const int64_t to = room < limit ? room : limit;
+    const int64_t room = taps.first_row + plan->window_rows - from;
+    const int64_t whole = from + room / PF_BLOCK_ROWS * PF_BLOCK_ROWS;
+    const int64_t to = whole < limit ? whole : limit;
     const size_t n_kept = (size_t)(from - taps.first_row);
     const pf_rows rows = {
             src->rgb + from * src->row_bytes, src->row_bytes, row_bytes(plan->src)};

@@ -15,11 +15,10 @@
 
 #define LOW_BITS 11
 
-/* The weights of four taps of one resized pixel, in the order in which spread() puts
- * the bytes: 0 1 for red, green, blue and nothing, then 2 3 in the same way. */
+/* The weights of four taps of one resized pixel. */
 struct step {
-    int16_t high[16];
-    int16_t low[16];
+    int16_t high[4];
+    int16_t low[4];
 };
 
 /* The weights of two taps of one resized row, low tap in the low half. */
@@ -72,12 +71,9 @@ step_init(struct tables *tables, const pf_axis *axis)
         for (size_t i = 0; i < (size_t)axis->n_tap[x]; i++) {
             const int32_t weight = axis->weight[x * axis->stride + i];
             struct step *step = &tables->step[x * n_step + i / 4];
-            const size_t at = i % 4 / 2 * 8 + i % 2;
 
-            for (size_t c = 0; c < 3; c++) {
-                step->high[at + 2 * c] = high_half(weight);
-                step->low[at + 2 * c] = low_half(weight);
-            }
+            step->high[i % 4] = high_half(weight);
+            step->low[i % 4] = low_half(weight);
         }
     }
     return PF_OK;
@@ -139,15 +135,23 @@ tables_free(void *opaque)
     free(tables);
 }
 
-/* Four pixels from sixteen bytes, as 16-bit numbers in the order of struct step. */
+/* Four pixels from sixteen bytes as 16-bit numbers: taps 0 1 2 3 of red, the same of
+ * green, then of blue, and zeros. */
 INLINE __m256i
 spread(const uint8_t *rgb)
 {
-    const __m256i order = _mm256_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1,
-            -1, -1, -1, 6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1);
+    const __m256i order = _mm256_setr_epi8(0, -1, 3, -1, 6, -1, 9, -1, 1, -1, 4, -1, 7,
+            -1, 10, -1, 2, -1, 5, -1, 8, -1, 11, -1, -1, -1, -1, -1, -1, -1, -1, -1);
     const __m128i bytes = _mm_loadu_si128((const void *)rgb);
 
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), order);
+}
+
+/* Four weights, over and over. */
+INLINE __m256i
+four_weights(const int16_t weight[4])
+{
+    return _mm256_broadcastq_epi64(_mm_loadl_epi64((const void *)weight));
 }
 
 INLINE __m256i
@@ -156,13 +160,13 @@ join(__m256i high, __m256i low)
     return _mm256_add_epi32(_mm256_slli_epi32(high, LOW_BITS), low);
 }
 
-/* The sums of two rows, each in two halves, as two finished pixels. */
+/* The pixels of two rows from their sums in the order of spread(): red and green of
+ * both in the low half, blue of both in the high half. */
 INLINE __m256i
 finish(__m256i a, __m256i b)
 {
     const __m256i half = _mm256_set1_epi32(PF_WEIGHT_HALF);
-    const __m256i sum = _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20),
-            _mm256_permute2x128_si256(a, b, 0x31));
+    const __m256i sum = _mm256_hadd_epi32(a, b);
 
     return _mm256_srai_epi32(_mm256_add_epi32(sum, half), PF_WEIGHT_BITS);
 }
@@ -173,42 +177,43 @@ store_px(uint8_t *at, int32_t rgbx)
     memcpy(at, &rgbx, sizeof rgbx);
 }
 
-/* One resized pixel of four rows; a fourth byte is written after each. */
+/* One resized pixel of four rows, from the bytes at src[r] + at; a fourth byte is
+ * written after each. */
 INLINE void
 four_rows(const struct step *step, size_t n_step, const uint8_t *const src[4],
-        uint8_t *const dst[4])
+        size_t at, uint8_t *const dst[4])
 {
+    const size_t end = at + 12 * n_step;
     __m256i high[4] = {0};
     __m256i low[4] = {0};
     __m256i px;
-    __m128i even;
-    __m128i odd;
+    __m128i rgbx;
 
-    for (size_t t = 0; t < n_step; t++) {
-        const __m256i w_high = _mm256_loadu_si256((const void *)step[t].high);
-        const __m256i w_low = _mm256_loadu_si256((const void *)step[t].low);
+    do {
+        const __m256i w_high = four_weights(step->high);
+        const __m256i w_low = four_weights(step->low);
 
         for (size_t r = 0; r < 4; r++) {
-            const __m256i v = spread(src[r] + 12 * t);
+            const __m256i v = spread(src[r] + at);
 
             high[r] = _mm256_add_epi32(high[r], _mm256_madd_epi16(v, w_high));
             low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(v, w_low));
         }
-    }
+        step++;
+        at += 12;
+    } while (at < end);
     px = _mm256_packs_epi32(finish(join(high[0], low[0]), join(high[1], low[1])),
             finish(join(high[2], low[2]), join(high[3], low[3])));
     px = _mm256_packus_epi16(px, px);
-    even = _mm256_castsi256_si128(px);
-    odd = _mm256_extracti128_si256(px, 1);
-    store_px(dst[0], _mm_cvtsi128_si32(even));
-    store_px(dst[1], _mm_cvtsi128_si32(odd));
-    store_px(dst[2], _mm_extract_epi32(even, 1));
-    store_px(dst[3], _mm_extract_epi32(odd, 1));
+    rgbx = _mm_unpacklo_epi16(
+            _mm256_castsi256_si128(px), _mm256_extracti128_si256(px, 1));
+    store_px(dst[0], _mm_cvtsi128_si32(rgbx));
+    store_px(dst[1], _mm_extract_epi32(rgbx, 1));
+    store_px(dst[2], _mm_extract_epi32(rgbx, 2));
+    store_px(dst[3], _mm_extract_epi32(rgbx, 3));
 }
 
-/* Pixels outside, rows inside: the weights of a pixel stay in the first-level cache
- * for all rows of the block. A block that is no multiple of four ends with a row that
- * is made again. */
+/* Four rows at a time; when fewer are left, the last one is made again. */
 TARGET static void
 horizontal(
         const pf_resize_plan *plan, pf_rows src, size_t n_row, uint8_t *PF_RESTRICT dst)
@@ -216,25 +221,22 @@ horizontal(
     const struct tables *tables = plan->tables;
     const size_t n_bytes = 3 * (size_t)plan->x.dst_px;
 
-    for (size_t block = 0; block < n_row; block += PF_BLOCK_ROWS) {
-        const size_t rest = n_row - block;
-        const size_t end = block + (rest < PF_BLOCK_ROWS ? rest : PF_BLOCK_ROWS);
+    for (size_t y = 0; y < n_row; y += 4) {
+        const struct step *step = tables->step;
+        const uint8_t *in[4];
+        uint8_t *out[4];
 
+        for (size_t r = 0; r < 4; r++) {
+            const size_t row = y + r < n_row ? y + r : n_row - 1;
+
+            in[r] = src.rgb + (ptrdiff_t)row * src.row_bytes;
+            out[r] = dst + row * n_bytes;
+        }
         for (size_t x = 0; x < tables->n_fast_px; x++) {
-            const struct step *step = tables->step + x * tables->n_step;
-            const uint8_t *from = src.rgb + 3 * (size_t)plan->x.first_px[x];
-
-            for (size_t y = block; y < end; y += 4) {
-                const uint8_t *in[4];
-                uint8_t *out[4];
-
-                for (size_t r = 0; r < 4; r++) {
-                    const size_t row = y + r < end ? y + r : end - 1;
-
-                    in[r] = from + (ptrdiff_t)row * src.row_bytes;
-                    out[r] = dst + row * n_bytes + 3 * x;
-                }
-                four_rows(step, tables->n_step, in, out);
+            four_rows(step, tables->n_step, in, 3 * (size_t)plan->x.first_px[x], out);
+            step += tables->n_step;
+            for (size_t r = 0; r < 4; r++) {
+                out[r] += 3;
             }
         }
     }

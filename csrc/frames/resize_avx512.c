@@ -308,35 +308,40 @@ four_rows(const struct tables *tables, size_t g, const uint8_t *const src[4],
  * for all rows of the block. A block that is no multiple of four ends with a row that
  * is made again. */
 TARGET static void
+block_rows(const pf_resize_plan *plan, const uint8_t *const src[PF_BLOCK_ROWS],
+        uint8_t *const dst[PF_BLOCK_ROWS], size_t n_row)
+{
+    const struct tables *tables = plan->tables;
+    const struct edge edge = {3 * (size_t)plan->x.src_px, 3 * (size_t)plan->x.dst_px};
+
+    for (size_t g = 0; g < tables->n_fast_group; g++) {
+        for (size_t y = 0; y < n_row; y += 4) {
+            four_rows(tables, g, src + y, dst + y, NULL);
+        }
+    }
+    for (size_t g = tables->n_fast_group; g < tables->n_group; g++) {
+        for (size_t y = 0; y < n_row; y += 4) {
+            four_rows(tables, g, src + y, dst + y, &edge);
+        }
+    }
+}
+
+static void
 horizontal(
         const pf_resize_plan *plan, pf_rows src, size_t n_row, uint8_t *PF_RESTRICT dst)
 {
-    const struct tables *tables = plan->tables;
-    const struct edge edge = {src.n_bytes, 3 * (size_t)plan->x.dst_px};
-
     for (size_t block = 0; block < n_row; block += PF_BLOCK_ROWS) {
+        const uint8_t *in[PF_BLOCK_ROWS];
+        uint8_t *out[PF_BLOCK_ROWS];
         const size_t rest = n_row - block;
-        const size_t end = block + (rest < PF_BLOCK_ROWS ? rest : PF_BLOCK_ROWS);
 
-        for (size_t g = 0; g < tables->n_group; g++) {
-            for (size_t y = block; y < end; y += 4) {
-                const uint8_t *in[4];
-                uint8_t *out[4];
+        for (size_t r = 0; r < PF_BLOCK_ROWS; r++) {
+            const size_t row = block + (r < rest ? r : rest - 1);
 
-                for (size_t r = 0; r < 4; r++) {
-                    const size_t row = y + r < end ? y + r : end - 1;
-
-                    in[r] = src.rgb + (ptrdiff_t)row * src.row_bytes;
-                    out[r] = dst + row * edge.dst_bytes;
-                }
-                if (g < tables->n_fast_group) {
-                    four_rows(tables, g, in, out, NULL);
-                }
-                else {
-                    four_rows(tables, g, in, out, &edge);
-                }
-            }
+            in[r] = src.rgb + (ptrdiff_t)row * src.row_bytes;
+            out[r] = dst + row * 3 * (size_t)plan->x.dst_px;
         }
+        block_rows(plan, in, out, rest < PF_BLOCK_ROWS ? rest : PF_BLOCK_ROWS);
     }
 }
 

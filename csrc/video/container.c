@@ -137,27 +137,30 @@ open_format(pf_container *container, const char *path, pf_video_error *error)
     return PF_OK;
 }
 
-/* As the ffmpeg program chooses: seen packets, the default mark, the picture area. */
-static int64_t
-stream_score(const AVStream *stream)
+/* true when a is a better choice than b: it has packets, then the larger picture, then
+ * the default mark. Muxers give that mark to whatever comes first, so it comes last. */
+static bool
+is_better(const AVStream *a, const AVStream *b)
 {
-    const AVCodecParameters *par = stream->codecpar;
-    int64_t score = (int64_t)par->width * par->height;
+    const int64_t a_px = (int64_t)a->codecpar->width * a->codecpar->height;
+    const int64_t b_px = (int64_t)b->codecpar->width * b->codecpar->height;
+    const int a_seen = (a->event_flags & AVSTREAM_EVENT_FLAG_NEW_PACKETS) != 0;
+    const int b_seen = (b->event_flags & AVSTREAM_EVENT_FLAG_NEW_PACKETS) != 0;
 
-    if ((stream->event_flags & AVSTREAM_EVENT_FLAG_NEW_PACKETS) != 0) {
-        score += 100000000;
+    if (a_seen != b_seen) {
+        return a_seen > b_seen;
     }
-    if ((stream->disposition & AV_DISPOSITION_DEFAULT) != 0) {
-        score += 5000000;
+    if (a_px != b_px) {
+        return a_px > b_px;
     }
-    return score;
+    return (a->disposition & AV_DISPOSITION_DEFAULT) >
+            (b->disposition & AV_DISPOSITION_DEFAULT);
 }
 
 static pf_status
 choose_stream(pf_container *container, int stream_index, pf_video_error *error)
 {
     AVFormatContext *format = container->format;
-    int64_t best = -1;
     bool any_picture = false;
 
     for (unsigned i = 0; i < format->nb_streams; i++) {
@@ -169,8 +172,7 @@ choose_stream(pf_container *container, int stream_index, pf_video_error *error)
         if (!is_video || (stream_index >= 0 && (int64_t)stream_index != (int64_t)i)) {
             continue;
         }
-        if (stream_score(stream) > best) {
-            best = stream_score(stream);
+        if (container->stream == NULL || is_better(stream, container->stream)) {
             container->stream = stream;
         }
     }

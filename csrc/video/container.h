@@ -32,8 +32,8 @@ typedef struct pf_container {
 } pf_container;
 
 /* Opens a regular file and chooses its video stream: stream_index, or for -1 the best
- * one (a decoder exists, not a picture; marked default, then the larger picture, then
- * the lower index). Playlists and other formats that open further files are refused.
+ * one (no cover picture; the largest, then the one marked default, then the lower
+ * index). Playlists and other formats that open further files are refused.
  * PF_EIO: the file cannot be opened, error->errno_code says why. PF_EDATA: no such
  * video in it. The container must be closed in every case. */
 PF_NODISCARD pf_status pf_container_open(pf_container *container, const char *path,

@@ -19,7 +19,7 @@ enum {
 /* What the workers of one call share. */
 typedef struct job {
     const pf_stream *stream;
-    const pf_index *index;
+    pf_index *index; /* written to while counting only */
     const pf_geometry *geometry;
     const pf_wish *wish; /* NULL: count, or look */
     const pf_plan *plan;
@@ -30,6 +30,7 @@ typedef struct job {
     int64_t n_order;
     int64_t n_order_room;
     int64_t n_cut;
+    int64_t n_rank;
     atomic_size_t next_run;
     atomic_bool stop;
     atomic_bool damaged;
@@ -48,7 +49,8 @@ typedef struct worker {
     int64_t last_sent;
     int64_t place; /* presentable pictures so far in this run */
     const pf_run *run;
-    size_t n_left; /* targets of this run still to come */
+    size_t n_left;   /* targets of this run still to come */
+    uint8_t *broken; /* (n_packet) pictures reached by damage; NULL: none so far */
     pf_status st;
 } worker;
 
@@ -77,6 +79,7 @@ worker_close(worker *w)
     av_frame_free(&w->frame);
     av_packet_free(&w->packet);
     pf_converter_free(&w->converter);
+    free(w->broken);
     if (w->container_open) {
         pf_container_close(&w->container);
     }
@@ -133,18 +136,73 @@ fetch(worker *w, int64_t i)
     return st;
 }
 
-/* An error in packet or picture i (-1: unknown). Pictures that precede the entry point
- * of a run are expected to break and are not wanted here. */
-static void
-note_error(worker *w, int64_t i)
+/* Marks what damage in packet i reaches: an unreferenced picture keeps it to itself,
+ * any other hands it on up to the next entry point and its leading pictures. */
+static pf_status
+spread_damage(worker *w, int64_t i)
 {
     const pf_index *index = w->job->index;
-    const bool leading = i >= 0 && index->packet[i].rank >= 0 &&
-            index->packet[i].rank < w->run->first_rank &&
-            (w->job->wish == NULL || pf_plan_find(w->job->plan, w->run, i) == NULL);
+    const pf_packet *packet = index->packet;
+    int64_t k = i + 1;
+    int64_t entry_rank;
 
-    if (!leading) {
-        atomic_store(&w->job->damaged, true);
+    if (w->broken == NULL) {
+        w->broken = calloc((size_t)index->n_packet, 1);
+        if (w->broken == NULL) {
+            return PF_ENOMEM;
+        }
+    }
+    if (w->broken[i] == 2) {
+        return PF_OK; /* spread already */
+    }
+    w->broken[i] = 1;
+    if ((packet[i].flags & PF_PACKET_UNREFERENCED) != 0) {
+        return PF_OK;
+    }
+    w->broken[i] = 2;
+    for (; k < index->n_packet && (packet[k].flags & PF_PACKET_STARTS) == 0; k++) {
+        w->broken[k] = 2;
+    }
+    entry_rank = k < index->n_packet ? packet[k].rank : -1;
+    for (k++; k < index->n_packet && (packet[k].flags & PF_PACKET_STARTS) == 0; k++) {
+        if (packet[k].rank >= 0 && packet[k].rank < entry_rank) {
+            w->broken[k] = 1;
+        }
+    }
+    return PF_OK;
+}
+
+/* An error in packet or picture i. Pictures that precede the entry point of a run are
+ * expected to break and are not wanted here. */
+static pf_status
+note_error(worker *w, int64_t i)
+{
+    const job *j = w->job;
+    const bool leading = j->index->packet[i].rank >= 0 &&
+            j->index->packet[i].rank < w->run->first_rank &&
+            (j->wish == NULL || pf_plan_find(j->plan, w->run, i) == NULL);
+
+    if (leading) {
+        return PF_OK;
+    }
+    atomic_store(&w->job->damaged, true);
+    return j->wish == NULL ? PF_OK : spread_damage(w, i);
+}
+
+/* Damage is often reported after pictures that it reached were delivered. */
+static void
+mark_damaged(const worker *w)
+{
+    const job *j = w->job;
+
+    for (size_t k = 0; w->broken != NULL && k < w->run->n_target; k++) {
+        const pf_target *target = &j->plan->target[w->run->first_target + k];
+        const int64_t i = j->plan->by_place ? j->index->frame_packet[target->key]
+                                            : target->key;
+
+        if (w->broken[i] != 0 && j->wish->state[target->slot] == PF_FRAME_OK) {
+            j->wish->state[target->slot] = PF_FRAME_DAMAGED;
+        }
     }
 }
 
@@ -187,6 +245,7 @@ count_picture(job *j, int64_t i)
         j->order = grown;
         j->n_order_room = room;
     }
+    j->index->packet[i].rank = j->n_rank++;
     if ((j->index->packet[i].flags & PF_PACKET_CUT) != 0) {
         j->n_cut++;
         return PF_OK;
@@ -197,7 +256,7 @@ count_picture(job *j, int64_t i)
 
 /* Delivers a picture to every slot that asks for it. */
 static pf_status
-deliver(worker *w, int64_t key, bool broken)
+deliver(worker *w, int64_t key)
 {
     const job *j = w->job;
     const pf_wish *wish = j->wish;
@@ -219,7 +278,7 @@ deliver(worker *w, int64_t key, bool broken)
         if (target != first) {
             memcpy(wish->slot[target->slot], wish->slot[first->slot], n_byte);
         }
-        wish->state[target->slot] = broken ? PF_FRAME_DAMAGED : PF_FRAME_OK;
+        wish->state[target->slot] = PF_FRAME_OK;
         w->n_left--;
     }
     return PF_OK;
@@ -239,7 +298,11 @@ take_picture(worker *w)
         i = w->last_sent;
     }
     if (broken) {
-        note_error(w, i);
+        const pf_status st = note_error(w, i);
+
+        if (st != PF_OK) {
+            return st;
+        }
     }
     if (j->look != NULL) {
         note_look(j->look, frame);
@@ -249,9 +312,9 @@ take_picture(worker *w)
     }
     cut = (j->index->packet[i].flags & PF_PACKET_CUT) != 0;
     if (j->plan->by_place) {
-        return cut ? PF_OK : deliver(w, w->place++, broken);
+        return cut ? PF_OK : deliver(w, w->place++);
     }
-    return deliver(w, i, broken);
+    return deliver(w, i);
 }
 
 /* Sends packet i, or for -1 the end of the run, and takes what comes out. */
@@ -271,7 +334,7 @@ feed(worker *w, int64_t i)
     }
     code = avcodec_send_packet(w->decoder, i >= 0 ? w->packet : NULL);
     if (code < 0 && code != AVERROR_EOF) {
-        note_error(w, i);
+        st = note_error(w, w->last_sent);
     }
     while (st == PF_OK && n_error < MAX_ERRORS_IN_A_ROW) {
         code = avcodec_receive_frame(w->decoder, w->frame);
@@ -283,7 +346,7 @@ feed(worker *w, int64_t i)
         }
         if (code < 0) {
             n_error++;
-            note_error(w, i);
+            st = note_error(w, w->last_sent);
             continue;
         }
         st = take_picture(w);
@@ -341,6 +404,9 @@ decode_run(worker *w, const pf_run *run)
         st = feed(w, -1);
     }
     avcodec_flush_buffers(w->decoder);
+    if (j->wish != NULL) {
+        mark_damaged(w);
+    }
     return st;
 }
 
@@ -451,7 +517,7 @@ pf_decode_count(
 }
 
 pf_status
-pf_decode_look(const pf_stream *stream, const pf_index *index, pf_look *look,
+pf_decode_look(const pf_stream *stream, pf_index *index, pf_look *look,
         const pf_poll *poll)
 {
     job j = {.stream = stream, .index = index, .poll = poll, .look = look};
@@ -461,7 +527,7 @@ pf_decode_look(const pf_stream *stream, const pf_index *index, pf_look *look,
 }
 
 pf_status
-pf_decode_frames(const pf_stream *stream, const pf_index *index,
+pf_decode_frames(const pf_stream *stream, pf_index *index,
         const pf_geometry *geometry, const pf_wish *wish, bool *damaged)
 {
     const size_t n_byte = (size_t)pf_geometry_width_px(geometry) *

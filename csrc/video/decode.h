@@ -32,7 +32,7 @@ typedef struct pf_look {
 
 typedef enum pf_frame_state {
     PF_FRAME_OK = 0,
-    PF_FRAME_DAMAGED, /* decoded, but the decoder reported an error in it */
+    PF_FRAME_DAMAGED, /* decoded, with an error in it or in what it may refer to */
     PF_FRAME_MISSING  /* the decoder did not give it; its pixels are black */
 } pf_frame_state;
 
@@ -52,13 +52,13 @@ PF_NODISCARD pf_status pf_decode_count(const pf_stream *stream, pf_index *index,
         pf_look *look, const pf_poll *poll);
 
 /* Decodes as little as gives one picture, for its look; look->seen tells success. */
-PF_NODISCARD pf_status pf_decode_look(const pf_stream *stream, const pf_index *index,
+PF_NODISCARD pf_status pf_decode_look(const pf_stream *stream, pf_index *index,
         pf_look *look, const pf_poll *poll);
 
 /* Decodes the wanted frames. *damaged: the decoder reported an error, or a frame did
  * not come; with sequential set, what came is still what a plain decode gives.
  * PF_EBACKEND: the poll asked to stop. */
-PF_NODISCARD pf_status pf_decode_frames(const pf_stream *stream, const pf_index *index,
+PF_NODISCARD pf_status pf_decode_frames(const pf_stream *stream, pf_index *index,
         const pf_geometry *geometry, const pf_wish *wish, bool *damaged);
 
 #endif /* PF_VIDEO_DECODE_H */

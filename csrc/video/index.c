@@ -118,7 +118,9 @@ classify(scanner *s, const AVPacket *packet, pf_packet *entry, const char **susp
         s->max_temporal_id = picture.temporal_id;
     }
     if (s->nal.syntax == PF_SYNTAX_OTHER) {
-        entry->flags |= PF_PACKET_STARTS | PF_PACKET_RESETS; /* used if intra only */
+        if ((packet->flags & AV_PKT_FLAG_KEY) != 0) { /* the container's word */
+            entry->flags |= PF_PACKET_STARTS | PF_PACKET_RESETS;
+        }
     }
     else if (picture.starts && headers) {
         entry->flags |= PF_PACKET_STARTS;

@@ -72,7 +72,7 @@ def preprocessor_config(source: str, revision: str | None) -> dict[str, Any]:
     for part in ("video_processor", "image_processor"):
         if isinstance(nested.get(part), dict):
             return dict(nested[part])
-    for name in ("videopreprocessor_config.json", "preprocessor_config.json"):
+    for name in ("video_preprocessor_config.json", "preprocessor_config.json"):
         config = read_json(source, name, revision)
         if config:
             return config

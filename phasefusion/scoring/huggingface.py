@@ -109,9 +109,10 @@ class HFOptionScorer:
 
     Notes
     -----
-    Time between temporal patches is a whole number of seconds in transformers 4: that
-    library truncates it. Scores from versions 4 and 5 differ for this reason alone;
-    `describe` records the version.
+    transformers 4.57 and 5.24 place the same tokens differently, so that scores of one
+    checkpoint differ between them: 4.57 cuts the seconds between temporal patches to
+    a whole number, and lets the text after a video go on from the video's highest
+    position, 5.24 from the longer side of a frame. `describe` records the version.
     """
 
     def __init__(
@@ -293,21 +294,28 @@ class HFOptionScorer:
         notes = list(clean.notes)
         logprobs = np.full((len(clip.frames), *table.shape), np.nan)
         mass = np.full(logprobs.shape[:2], np.nan)
+        rows: list[Row] = []
+        n_repeated = 0
         for s in range(len(clip.frames)):
             missing = np.flatnonzero(clip.missing[s])
             if missing.size:
                 frame = int(clip.indices[s, missing[0]])
                 notes.append(f"phase {s}: frame {frame} could not be decoded")
                 continue
+            if clip.damaged[s].any():
+                frame = int(clip.indices[s, clip.damaged[s].argmax()])
+                notes.append(f"phase {s}: frame {frame} was decoded with damage")
             visual, n_repeated = self._visual(clip, s)
-            if n_repeated and s == 0:
-                notes.append(
-                    f"last frame repeated {n_repeated}x in every phase to fill "
-                    f"groups of {self._pixels.temporal_frames} frames"
-                )
-            score = self._letters if self._score == "letter" else self._texts
-            logprobs[s], mass[s], problems = score(asked, visual)
-            notes += [f"phase {s}, {problem}" for problem in problems]
+            rows = rows or self._rows(asked, self._n_tokens(visual))
+            scores = self._passes.run(rows, visual)
+            gather = self._letters if self._score == "letter" else self._texts
+            logprobs[s], mass[s] = gather(asked, scores)
+            notes += [f"phase {s}, {why}" for why in _problems(scores, logprobs[s])]
+        if n_repeated:
+            notes.append(
+                f"last frame of every phase repeated {n_repeated}x to fill groups of "
+                f"{self._pixels.temporal_frames} frames"
+            )
         return OptionScores(logprobs, mass, table, self._score, tuple(notes))
 
     def describe(self) -> dict[str, Any]:
@@ -385,7 +393,7 @@ class HFOptionScorer:
         named += [(f"option {k}", text) for k, text in enumerate(texts)]
         for name, text in named:
             for token in self._special:
-                if token in text:
+                if token and token in text:
                     raise OptionError(
                         f"{name} holds {token!r}, a control token of this model, "
                         f"and would change the prompt's structure: {text!r}"
@@ -426,52 +434,23 @@ class HFOptionScorer:
     def _n_tokens(self, visual: VisualInputs) -> int:
         return math.prod(visual.grid_thw) // self._pixels.merge**2
 
-    # Scores of one phase: log-probabilities (M, K) in content space, option mass (M,),
-    # and what is wrong with which pass
+    # Rows of a question, the same for every phase, and their scores put together:
+    # log-probabilities (M, K) in content space and option mass (M,)
 
-    def _letters(
-        self, asked: _Asked, visual: VisualInputs
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[str]]:
-        n_options = len(asked.clean.texts)
-        letters = self._letter_tokens(asked.prompts[0], n_options)
+    def _rows(self, asked: _Asked, n_tokens: int) -> list[Row]:
+        if self._score != "letter":
+            return [
+                self._text_row(prompt, asked.clean.texts[k], n_tokens)
+                for prompt in asked.prompts
+                for k in asked.clean.distinct
+            ]
+        letters = self._letter_tokens(asked.prompts[0], len(asked.clean.texts))
         wanted = np.array(letters.ids, dtype=np.int64).reshape(1, -1)
         rows = []
         for prompt in asked.prompts:
-            ids = self._with_video(self._encode(prompt), self._n_tokens(visual))
+            ids = self._with_video(self._encode(prompt), n_tokens)
             rows.append(Row(ids, np.array([len(ids) - 1]), wanted))
-        scores = self._passes.run(rows, visual)
-        by_variant = np.stack([row.logprobs[0] for row in scores])
-        by_variant = by_variant.reshape(len(rows), len(letters.ids), n_options)
-        by_letter = log_add(by_variant, axis=1)
-        content = np.empty_like(by_letter)
-        np.put_along_axis(content, asked.orders, by_letter, axis=1)
-        hopeless = [bool(np.isneginf(row).all()) for row in by_letter]
-        problems = _problems(scores, hopeless, "order")
-        mass = np.exp(by_letter).sum(axis=1)
-        return merge_repeats(content, asked.clean.first), mass, problems
-
-    def _texts(
-        self, asked: _Asked, visual: VisualInputs
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[str]]:
-        texts = asked.clean.texts
-        distinct = sorted(set(asked.clean.first))
-        rows = [
-            self._text_row(prompt, texts[k], self._n_tokens(visual))
-            for prompt in asked.prompts
-            for k in distinct
-        ]
-        scores = self._passes.run(rows, visual)
-        shape = (len(asked.prompts), len(distinct))
-        sums = np.array([row.logprobs.sum() for row in scores]).reshape(shape)
-        lengths = np.array([len(row.at) for row in rows]).reshape(shape)
-        content = np.full((shape[0], len(texts)), -np.inf)
-        content[:, distinct] = (
-            sums / lengths if self._score == "text-normalised" else sums
-        )
-        content[np.isnan(sums).any(axis=1)] = np.nan
-        problems = _problems(scores, [False] * len(rows), "row")
-        mass = np.broadcast_to(np.exp(sums).sum(axis=1), asked.orders.shape[:1])
-        return np.broadcast_to(content, asked.orders.shape), mass, problems
+        return rows
 
     def _text_row(self, prompt: str, text: str, n_tokens: int) -> Row:
         base = self._encode(prompt)
@@ -484,6 +463,31 @@ class HFOptionScorer:
         ids = self._with_video([*base, *added[:-1]], n_tokens)
         at = np.arange(len(ids) - len(added), len(ids))
         return Row(ids, at, np.array(added, dtype=np.int64)[:, None])
+
+    def _letters(
+        self, asked: _Asked, scores: Sequence[RowScores]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        n_orders, n_options = asked.orders.shape
+        by_variant = np.stack([row.logprobs[0] for row in scores])
+        by_letter = log_add(by_variant.reshape(n_orders, -1, n_options), axis=1)
+        content = np.empty_like(by_letter)
+        np.put_along_axis(content, asked.orders, by_letter, axis=1)
+        mass = np.exp(by_letter).sum(axis=1)
+        return merge_repeats(content, asked.clean.first), mass
+
+    def _texts(
+        self, asked: _Asked, scores: Sequence[RowScores]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        distinct = list(asked.clean.distinct)
+        shape = (len(asked.prompts), len(distinct))
+        sums = np.array([row.logprobs.sum() for row in scores]).reshape(shape)
+        means = np.array([row.logprobs.mean() for row in scores]).reshape(shape)
+        content = np.full((shape[0], len(asked.clean.texts)), -np.inf)
+        content[:, distinct] = means if self._score == "text-normalised" else sums
+        content[np.isnan(sums).any(axis=1)] = np.nan
+        mass = np.exp(sums).sum(axis=1)
+        shown = asked.orders.shape  # prompts without options stand for every order
+        return np.broadcast_to(content, shown), np.broadcast_to(mass, shown[:1])
 
 
 def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
@@ -504,13 +508,9 @@ def _spacing_s(times_s: NDArray[np.float64]) -> float:
     return spacing
 
 
-def _problems(
-    scores: Sequence[RowScores], hopeless: Sequence[bool], name: str
-) -> list[str]:
-    found = []
-    for i, row in enumerate(scores):
-        if row.problem:
-            found.append(f"{name} {i}: {row.problem}")
-        elif hopeless[i]:
-            found.append(f"{name} {i}: no option has any probability")
+def _problems(scores: Sequence[RowScores], logprobs: NDArray[np.float64]) -> list[str]:
+    """Say what is wrong with which row or order, if anything is."""
+    found = [f"row {i}: {row.problem}" for i, row in enumerate(scores) if row.problem]
+    for m in np.flatnonzero(np.isneginf(logprobs).all(axis=1)):
+        found.append(f"order {m}: no option has any probability")
     return found

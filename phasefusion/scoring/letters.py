@@ -87,9 +87,9 @@ class CleanOptions:
     notes: tuple[str, ...] = ()
 
     @property
-    def n_distinct(self) -> int:
-        """The number of different contents."""
-        return len(set(self.first))
+    def distinct(self) -> tuple[int, ...]:
+        """The numbers of the options that repeat no earlier one."""
+        return tuple(sorted(set(self.first)))
 
 
 def clean_options(options: Sequence[str]) -> CleanOptions:

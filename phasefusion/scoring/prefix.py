@@ -202,7 +202,7 @@ class ForwardPasses:
             **{self._cache_name: cache},
             **self._keep(keep - n_prefix),
         )
-        return self._read(out.logits, keep, chunk)
+        return self._read(out.logits, keep, chunk, offset=n_prefix)
 
     def _shared_part_problem(self, ids: NDArray[np.int64], n_prefix: int) -> str:
         last_video = int(np.flatnonzero(ids == self.video_token_id)[-1])
@@ -273,6 +273,8 @@ class ForwardPasses:
     def _keep(self, positions: NDArray[np.int64]) -> dict[str, Any]:
         import torch
 
+        if "logits_to_keep" not in self._accepts:
+            return {}
         device = self.model.get_input_embeddings().weight.device
         return {"logits_to_keep": torch.from_numpy(positions).to(device)}
 
@@ -281,20 +283,24 @@ class ForwardPasses:
         logits: torch.Tensor,
         keep: NDArray[np.int64],
         chunk: Sequence[Row],
+        *,
+        offset: int = 0,
     ) -> list[RowScores]:
         """Log-softmax over the whole vocabulary, in float32 at least."""
         import torch
 
         precise = torch.promote_types(logits.dtype, torch.float32)
+        selected = "logits_to_keep" in self._accepts
         scores = []
         for i, row in enumerate(chunk):
-            where = torch.from_numpy(np.searchsorted(keep, row.at)).to(logits.device)
+            index = np.searchsorted(keep, row.at) if selected else row.at - offset
+            where = torch.from_numpy(index).to(logits.device)
             values = logits[i, where].to(precise)
             total = torch.logsumexp(values, dim=-1, keepdim=True)
             tokens = torch.from_numpy(row.tokens).to(logits.device)
             logprobs = values.gather(-1, tokens) - total
             problem = _logits_problem(total.flatten().tolist())
-            result = logprobs.double().cpu().numpy()
+            result = logprobs.cpu().double().numpy()
             if problem:
                 result = np.full_like(result, np.nan)
             scores.append(RowScores(result, problem))

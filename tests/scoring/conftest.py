@@ -8,6 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from phasefusion.grid import PhaseGrid
+from phasefusion.video import Clip
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 SPECIAL = (
@@ -142,13 +145,16 @@ def build_clip(n_phases=2, budget=4, *, seconds=8.0, size=(20, 30), seed=0):
     )
 
 
-def make_clip(frames, *, indices, times_s, missing=None):
-    """The fields of a Clip that scoring reads."""
-    return SimpleNamespace(
+def make_clip(frames, *, indices, times_s):
+    """A clip of frames that come from no file, so that there is no info."""
+    n_phases, budget = indices.shape
+    return Clip(
         frames=frames,
         indices=indices,
         times_s=times_s,
-        missing=np.zeros(indices.shape, bool) if missing is None else missing,
+        missing=np.zeros(indices.shape, np.bool_),
+        grid=PhaseGrid(budget, n_phases),
+        info=None,
     )
 
 

@@ -81,7 +81,7 @@ def test_repeated_contents_are_found_up_to_white_space():
     with pytest.warns(OptionWarning, match="option 2 repeats option 0"):
         clean = clean_options(["red  hat", "blue", "red hat", "Red hat"])
     assert clean.first == (0, 1, 0, 3)
-    assert clean.n_distinct == 3
+    assert clean.distinct == (0, 1, 3)
     assert "option 2 repeats option 0: merged" in clean.notes
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
 from phasefusion.errors import FallbackWarning, ScoringError
 from phasefusion.scoring import HFOptionScorer
 from phasefusion.scoring.prefix import ForwardPasses, Row, common_prefix
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
 
 OPTIONS = ("red", "a rather long answer in many words", "it", "no one at all")
 QUESTION = "What happens?"
@@ -113,6 +113,22 @@ def test_batches_do_not_change_scores(model, tokenizer, clip, build, reuse):
     one = score(1)
     for batch_size in (3, 10, 64, None):
         np.testing.assert_allclose(score(batch_size), one, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["letter", "text"])
+def test_classes_that_give_all_logits(model, tokenizer, clip, build, kind):
+    def score(selects, reuse):
+        scorer = HFOptionScorer(
+            model, tokenizer, size=build.SIZE, score=kind, reuse_prefix=reuse
+        )
+        if not selects:
+            scorer._passes._accepts -= {"logits_to_keep"}
+        return scorer.score(clip, QUESTION, OPTIONS, orders=ten_orders()).logprobs
+
+    for reuse in (True, False):
+        np.testing.assert_allclose(
+            score(False, reuse), score(True, reuse), rtol=0, atol=1e-5
+        )
 
 
 def test_one_order_is_one_pass(model, tokenizer, clip, build):
