@@ -13,7 +13,7 @@
 
 /* Rows that the horizontal pass makes at a time: enough to use a table again while it
  * is in registers, few enough for the window to stay in the second-level cache. */
-#define PF_BLOCK_ROWS 16
+#define PF_BLOCK_ROWS 8
 
 /* The pixel that a finished sum stands for. Right shift of a negative int is
  * arithmetic on every compiler that can build this. */

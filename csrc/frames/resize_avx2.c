@@ -198,6 +198,7 @@ four_rows(const struct step *step, size_t n_step, const uint8_t *const src[4],
 
             high[r] = _mm256_add_epi32(high[r], _mm256_madd_epi16(v, w_high));
             low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(v, w_low));
+            __asm__("" : "+x"(high[r]), "+x"(low[r]));
         }
         step++;
         at += 12;

@@ -23,9 +23,10 @@ struct step {
     int8_t digit[3][VECTOR_BYTES];
 };
 
-/* Consecutive bytes of a resized row, one a lane. Those of all lanes lie within one
- * vector of the source, and stay there from step to step as all windows move on by
- * four pixels. */
+/* Consecutive bytes of a resized row, one a lane. A pixel of many taps has its sum in
+ * parts: with two, lanes 0 to 7 take taps 0 to 3 and lanes 8 to 15 take taps 4 to 7 of
+ * the same bytes. The taps of all lanes lie within one vector of the source, and stay
+ * there from step to step as all windows move on together. */
 struct group {
     uint8_t pick[VECTOR_BYTES]; /* where the four taps of each lane are */
     int64_t first_bytes;        /* where the vector of the first step starts */
@@ -38,7 +39,8 @@ struct quad {
 };
 
 struct tables {
-    size_t n_lane; /* lanes that a group uses */
+    size_t n_part; /* 1, 2 or 4 */
+    size_t n_lane; /* bytes of a group, at most N_LANE / n_part */
     size_t n_group;
     size_t n_fast_group; /* from here on a load or store might leave the row */
     size_t n_step;
@@ -77,21 +79,59 @@ aligned_zeros(size_t n, size_t item_bytes)
     return memory;
 }
 
-/* Whether groups of n_lane bytes find all their taps within one vector. */
+/* Where the first tap of a byte of a resized row lies. */
+static int64_t
+first_tap_bytes(const pf_axis *axis, size_t b)
+{
+    return 3 * (int64_t)axis->first_px[b / 3] + (int64_t)(b % 3);
+}
+
+/* Whether groups of n_lane bytes find the taps of a step within one vector. */
 static bool
-lanes_fit(const pf_axis *axis, size_t n_lane)
+lanes_fit(const pf_axis *axis, size_t n_part, size_t n_lane)
 {
     const size_t n_bytes = 3 * (size_t)axis->dst_px;
+    const int64_t taps_bytes = 12 * (int64_t)n_part - 2; /* from first to last */
 
     for (size_t b = 0; b < n_bytes; b += n_lane) {
         const size_t end = b + n_lane < n_bytes ? b + n_lane : n_bytes;
-        const int32_t apart_px = axis->first_px[(end - 1) / 3] - axis->first_px[b / 3];
+        const int64_t first = first_tap_bytes(axis, b);
+        int64_t last = first;
 
-        if (3 * (int64_t)apart_px + 12 > VECTOR_BYTES) {
+        for (size_t i = b; i < end; i++) {
+            const int64_t at = first_tap_bytes(axis, i);
+
+            if (at < first) {
+                return false;
+            }
+            last = at > last ? at : last;
+        }
+        if (last - first + taps_bytes > VECTOR_BYTES) {
             return false;
         }
     }
     return true;
+}
+
+/* Sets n_part, n_lane and n_step to those that take the fewest steps a byte. */
+static void
+choose_layout(struct tables *tables, const pf_axis *axis)
+{
+    const size_t n_tap = (size_t)axis->n_tap_max;
+
+    for (size_t n_part = 1; n_part <= 4; n_part *= 2) {
+        const size_t n_step = (n_tap - 1) / (4 * n_part) + 1;
+        size_t n_lane = N_LANE / n_part;
+
+        while (n_lane > 0 && !lanes_fit(axis, n_part, n_lane)) {
+            n_lane--;
+        }
+        if (n_part == 1 || n_step * tables->n_lane < tables->n_step * n_lane) {
+            tables->n_part = n_part;
+            tables->n_lane = n_lane;
+            tables->n_step = n_step;
+        }
+    }
 }
 
 /* Fills group g and its steps. */
@@ -99,21 +139,24 @@ static void
 group_fill(struct tables *tables, const pf_axis *axis, size_t g)
 {
     const size_t n_bytes = 3 * (size_t)axis->dst_px;
+    const size_t taps_a_step = 4 * tables->n_part;
+    const size_t part_lanes = N_LANE / tables->n_part;
     const size_t first = g * tables->n_lane;
-    const int32_t first_px = axis->first_px[first / 3];
     struct group *group = &tables->group[g];
 
-    group->first_bytes = 3 * (int64_t)first_px;
-    for (size_t lane = 0; lane < tables->n_lane && first + lane < n_bytes; lane++) {
-        const size_t x = (first + lane) / 3;
-        const size_t c = (first + lane) % 3;
-        const size_t at = 3 * (size_t)(axis->first_px[x] - first_px) + c;
+    group->first_bytes = first_tap_bytes(axis, first);
+    for (size_t b = first; b < first + tables->n_lane && b < n_bytes; b++) {
+        const size_t at = (size_t)(first_tap_bytes(axis, b) - group->first_bytes);
+        const size_t x = b / 3;
 
-        for (size_t u = 0; u < 4; u++) {
-            group->pick[4 * lane + u] = (uint8_t)(at + 3 * u);
+        for (size_t i = 0; i < taps_a_step; i++) {
+            const size_t lane = i / 4 * part_lanes + b - first;
+
+            group->pick[4 * lane + i % 4] = (uint8_t)(at + 3 * i);
         }
         for (size_t i = 0; i < (size_t)axis->n_tap[x]; i++) {
-            struct step *step = &tables->step[g * tables->n_step + i / 4];
+            const size_t lane = i % taps_a_step / 4 * part_lanes + b - first;
+            struct step *step = &tables->step[g * tables->n_step + i / taps_a_step];
             int8_t digit[3];
 
             split_weight(axis->weight[x * axis->stride + i], digit);
@@ -127,18 +170,13 @@ group_fill(struct tables *tables, const pf_axis *axis, size_t g)
 static pf_status
 group_init(struct tables *tables, const pf_axis *axis)
 {
-    static const size_t choices[] = {16, 12, 9, 6, 3}; /* 3, one pixel, always fits */
     const size_t n_bytes = 3 * (size_t)axis->dst_px;
     const int64_t src_bytes = 3 * axis->src_px;
-    size_t choice = 0;
+    int64_t reach_bytes;
     size_t n_step;
 
-    while (!lanes_fit(axis, choices[choice])) {
-        choice++;
-    }
-    tables->n_lane = choices[choice];
+    choose_layout(tables, axis);
     tables->n_group = (n_bytes - 1) / tables->n_lane + 1;
-    tables->n_step = ((size_t)axis->n_tap_max + 3) / 4;
     if (!pf_mul_size(tables->n_group, tables->n_step, &n_step)) {
         return PF_EOVERFLOW;
     }
@@ -147,11 +185,10 @@ group_init(struct tables *tables, const pf_axis *axis)
     if (tables->group == NULL || tables->step == NULL) {
         return PF_ENOMEM;
     }
+    reach_bytes = (int64_t)(12 * tables->n_part * (tables->n_step - 1)) + VECTOR_BYTES;
     for (size_t g = 0; g < tables->n_group; g++) {
-        const int64_t reach = 12 * ((int64_t)tables->n_step - 1) + VECTOR_BYTES;
-
         group_fill(tables, axis, g);
-        if (tables->group[g].first_bytes + reach <= src_bytes &&
+        if (tables->group[g].first_bytes + reach_bytes <= src_bytes &&
                 g * tables->n_lane + N_LANE <= n_bytes) {
             tables->n_fast_group = g + 1;
         }
@@ -217,14 +254,27 @@ tables_free(void *opaque)
     free(tables);
 }
 
-/* The sums, scaled back, from those of the three digits. */
+/* The sums of the weights from those of their three digits. */
 INLINE __m512i
 join(__m512i sum0, __m512i sum1, __m512i sum2)
 {
-    const __m512i sum = _mm512_add_epi32(sum0,
+    return _mm512_add_epi32(sum0,
             _mm512_add_epi32(_mm512_slli_epi32(sum1, 8), _mm512_slli_epi32(sum2, 16)));
+}
 
-    return _mm512_srai_epi32(sum, PF_WEIGHT_BITS);
+/* Finished pixels, not below 0, in the lanes of the first part. */
+INLINE __m512i
+finish(__m512i sum, size_t n_part)
+{
+    if (n_part > 1) {
+        sum = _mm512_add_epi32(sum, _mm512_shuffle_i64x2(sum, sum, 0x4e));
+    }
+    if (n_part > 2) {
+        sum = _mm512_add_epi32(sum, _mm512_shuffle_i64x2(sum, sum, 0xb1));
+    }
+    sum = _mm512_add_epi32(sum, _mm512_set1_epi32(PF_WEIGHT_HALF));
+    return _mm512_max_epi32(
+            _mm512_srai_epi32(sum, PF_WEIGHT_BITS), _mm512_setzero_si512());
 }
 
 /* Where rows end, for groups that come too close to use whole vectors. */
@@ -274,31 +324,34 @@ four_rows(const struct tables *tables, size_t g, const uint8_t *const src[4],
         uint8_t *const dst[4], const struct edge *edge)
 {
     const struct step *step = tables->step + g * tables->n_step;
-    const size_t first = (size_t)tables->group[g].first_bytes;
     const __m512i pick = _mm512_load_si512(tables->group[g].pick);
+    const size_t stride = 12 * tables->n_part;
+    size_t at = (size_t)tables->group[g].first_bytes;
+    const size_t end = at + stride * tables->n_step;
     __m512i sum[4][3];
 
     for (size_t r = 0; r < 4; r++) {
-        sum[r][0] = _mm512_set1_epi32(PF_WEIGHT_HALF);
+        sum[r][0] = _mm512_setzero_si512();
         sum[r][1] = _mm512_setzero_si512();
         sum[r][2] = _mm512_setzero_si512();
     }
-    for (size_t t = 0; t < tables->n_step; t++, step++) {
+    do {
         const __m512i digit[3] = {_mm512_load_si512(step->digit[0]),
                 _mm512_load_si512(step->digit[1]), _mm512_load_si512(step->digit[2])};
 
         for (size_t r = 0; r < 4; r++) {
-            const __m512i taps =
-                    _mm512_permutexvar_epi8(pick, load(src[r], first + 12 * t, edge));
+            const __m512i taps = _mm512_permutexvar_epi8(pick, load(src[r], at, edge));
 
             sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], taps, digit[0]);
             sum[r][1] = _mm512_dpbusd_epi32(sum[r][1], taps, digit[1]);
             sum[r][2] = _mm512_dpbusd_epi32(sum[r][2], taps, digit[2]);
         }
-    }
+        step++;
+        at += stride;
+    } while (at < end);
     for (size_t r = 0; r < 4; r++) {
-        const __m512i px = _mm512_max_epi32(
-                join(sum[r][0], sum[r][1], sum[r][2]), _mm512_setzero_si512());
+        const __m512i px =
+                finish(join(sum[r][0], sum[r][1], sum[r][2]), tables->n_part);
 
         store(dst[r], g * tables->n_lane, _mm512_cvtusepi32_epi8(px), edge);
     }
@@ -385,7 +438,8 @@ column(const struct quad *quad, size_t n_tap, const uint8_t *src, ptrdiff_t row_
         }
     }
     for (size_t q = 0; q < 4; q++) {
-        sum[q][0] = join(sum[q][0], sum[q][1], sum[q][2]);
+        sum[q][0] = _mm512_srai_epi32(
+                join(sum[q][0], sum[q][1], sum[q][2]), PF_WEIGHT_BITS);
     }
     return _mm512_packus_epi16(_mm512_packs_epi32(sum[0][0], sum[1][0]),
             _mm512_packs_epi32(sum[2][0], sum[3][0]));
