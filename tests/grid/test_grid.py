@@ -222,7 +222,7 @@ TICKS = st.lists(st.integers(0, 40), min_size=1, max_size=30).map(sorted)
 
 
 @given(grid=GRIDS, pts=TICKS, start=st.integers(-99, 99), tail=st.integers(0, 9))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_time_grid_shows_what_is_on_screen(
     grid: PhaseGrid, pts: list[int], start: int, tail: int
 ) -> None:

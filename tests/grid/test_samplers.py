@@ -18,7 +18,7 @@ BUDGET = st.integers(1, 80)
 
 
 @given(n=FRAMES, b=BUDGET)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_kernels_equal_their_twins(n: int, b: int) -> None:
     for rounded in (False, True):
         found = _core.sampler_linspace(0, n - 1, b, rounded)
