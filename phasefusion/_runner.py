@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
@@ -166,7 +166,7 @@ class Runner:
     scorer: Scorer
     writer: RunWriter
     arms: Sequence[Arm]
-    orders_of: Callable[[int], NDArray[np.int64]]
+    orders_of: Mapping[int, NDArray[np.int64]]
     seed: int
     threads: int
     on_error: Literal["mark", "raise"]
@@ -191,7 +191,7 @@ class Runner:
         self, item: Item, arm: Arm, n_phases: int | None = None
     ) -> NDArray[np.bool_]:
         """Mark the passes of an arm that are not on disk, shape (S, M)."""
-        orders = [tuple(order) for order in self.orders_of(len(item.options)).tolist()]
+        orders = [tuple(order) for order in self.orders_of[len(item.options)].tolist()]
         head = (item.benchmark, item.question_id, arm.name, arm.shifted)
         return np.array(
             [
@@ -232,7 +232,7 @@ class Runner:
             rows = left & (np.arange(len(left)) == s)[:, None]
             self._mark(task, rows, f"video: frames {frames} do not decode", advance)
         left[undecoded] = False
-        orders = self.orders_of(len(task.item.options))
+        orders = self.orders_of[len(task.item.options)]
         for view, phases, columns in _blocks(clip, left):
             start_s = time.perf_counter()
             scores = self.scorer.score(
@@ -288,7 +288,7 @@ class Runner:
         self, task: Task, left: NDArray[np.bool_], reason: str, advance: Advance
     ) -> None:
         """Record passes that cannot be made, with the reason."""
-        orders = self.orders_of(len(task.item.options))
+        orders = self.orders_of[len(task.item.options)]
         self.writer.append(
             task.missing_pass(int(s), orders[m], reason) for s, m in np.argwhere(left)
         )

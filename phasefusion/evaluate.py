@@ -166,6 +166,9 @@ def evaluate(
     arms = _arms(protocol, grid, dense)
     items, source = _questions(questions)
     order_settings = _order_settings(orders or _ORDERS_OF[protocol], n_orders, seed)
+    orders_of = {
+        k: _orders(order_settings, k) for k in {len(item.options) for item in items}
+    }
     description = {
         "settings": {
             "protocol": protocol,
@@ -192,7 +195,7 @@ def evaluate(
             scorer=scorer,
             writer=writer,
             arms=arms,
-            orders_of=lambda k: _orders(order_settings, k),
+            orders_of=orders_of,
             seed=seed,
             threads=threads,
             on_error=on_error,

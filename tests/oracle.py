@@ -104,8 +104,6 @@ def sampler_segments(last: int, n: int) -> list[int]:
     return [int(seg / 2 + round(seg * i)) for i in range(n)]
 
 
-# ---------------------------------------------------------------- grid
-
 # ---------------------------------------------------------------- choices
 
 

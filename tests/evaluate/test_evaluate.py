@@ -119,23 +119,37 @@ def test_one_decode_a_video_and_one_call_an_arm(questions, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("phases", "origin", "arms"),
+    ("phases", "origin", "scored"),
     [
-        (3, "midpoint", ["phase", "union", "dense"]),
-        (5, "left", ["phase", "union", "dense"]),
-        (1, "midpoint", ["phase", "union", "dense"]),
-        (2, "midpoint", ["phase", "union", "single", "dense"]),
-        (3, "1/3", ["phase", "union", "single", "dense"]),
+        (3, "midpoint", [False, False]),
+        (5, "left", [False, False]),
+        (1, "midpoint", [False, False]),
+        # Midpoint is between two views; half a step on, left is the first of two.
+        (2, "midpoint", [True, False]),
+        (2, "left", [False, True]),
+        (3, "1/3", [True, True]),
     ],
 )
 def test_single_pass_is_scored_only_where_no_view_is_it(
-    questions, tmp_path, phases, origin, arms
+    questions, tmp_path, phases, origin, scored
 ):
     run(questions, tmp_path, phases=phases, origin=origin, limit=1, orders="identity")
     passes = list(iter_passes(tmp_path))
     for shifted in (False, True):
-        here = [p for p in passes if p["shifted"] == shifted]
-        assert list(dict.fromkeys(p["arm"] for p in here)) == arms
+        arms = {p["arm"] for p in passes if p["shifted"] == shifted}
+        extra = {"single"} if scored[shifted] else set()
+        assert arms == {"phase", "union", "dense"} | extra
+    single = pf.PhaseGrid(4, 1, origin)
+    (path,) = {item.video for item in load_questions(questions)[:1]}
+    for shifted in (False, True):
+        grid = single.shifted("half") if shifted else single
+        wanted = pf.read_clip(path, grid).indices[0].tolist()
+        name = "single" if scored[shifted] else "phase"
+        assert wanted in [
+            p["frame_indices"]
+            for p in passes
+            if (p["arm"], p["shifted"]) == (name, shifted)
+        ]
     report = pf.report(tmp_path)
     assert "single" in report.numbers["accuracy"]
     assert "single" in report.numbers["half_step"]["arms"]

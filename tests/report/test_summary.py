@@ -1,5 +1,6 @@
 """Every number of a report against a plain recomputation from the pass lines."""
 
+import functools
 import itertools
 import json
 import math
@@ -45,6 +46,7 @@ class Plain:
         weights = [math.exp(x) for x in content]
         return [w / sum(weights) for w in weights]
 
+    @functools.cache  # noqa: B019
     def arm_posterior(self, q, arm, shifted, order):
         """Posterior of an arm in one order; None when a pass of it is missing."""
         if arm.startswith("phase "):
@@ -62,6 +64,7 @@ class Plain:
             return self.posterior(q, "phase", shifted, middle, order)
         return self.posterior(q, arm, shifted, 0, order)
 
+    @functools.cache  # noqa: B019
     def answer(self, q, arm, shifted, order):
         posterior = self.arm_posterior(q, arm, shifted, order)
         if posterior is None:
@@ -88,6 +91,7 @@ class Plain:
         found = [self.answer(q, arm, shifted, o) for o in self.orders[q]]
         return None if None in found else found
 
+    @functools.cache  # noqa: B019
     def consensus(self, q, arm, shifted=False):
         answers = self.answers(q, arm, shifted)
         if answers is None:
