@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import os
 import sys
@@ -119,7 +120,7 @@ def run(
         typer.Option(help="MODULE:NAME of a scorer, or of a function that makes one."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Run folder [runs/<questions>].")
+        Path | None, typer.Option("--out", "-o", help="Run folder (runs/<questions>).")
     ] = None,
     protocol: Annotated[Protocol, typer.Option()] = Protocol.phasefusion,
     budget: Budget = 8,
@@ -130,7 +131,7 @@ def run(
         Short, typer.Option(help="For clips of fewer than budget * phases frames.")
     ] = Short.repeat,
     orders: Annotated[
-        Orders | None, typer.Option(help="Option orders [by protocol].")
+        Orders | None, typer.Option(help="Option orders (by protocol).")
     ] = None,
     n_orders: Annotated[int, typer.Option(help="How many shared orders.")] = 10,
     dense: Annotated[int, typer.Option(help="Frames of the dense pass.")] = 32,
@@ -248,6 +249,13 @@ def _scorer(spec: str) -> Scorer:
     except (ImportError, AttributeError) as error:
         raise ScoringError(f"--scorer {spec}: {error}") from None
     if not hasattr(made, "score") or isinstance(made, type):
+        try:
+            inspect.signature(made).bind()
+        except (TypeError, ValueError) as error:
+            raise ScoringError(
+                f"--scorer {spec}: must be a scorer, or be callable without "
+                f"arguments to make one: {error}"
+            ) from None
         made = made()
     if not hasattr(made, "score"):
         raise ScoringError(
@@ -268,7 +276,7 @@ def report(
     run: Annotated[Path, typer.Argument(help="Run folder.")],
     save: Annotated[
         Path | None,
-        typer.Option(help="Folder for report.json and report.md [the run folder]."),
+        typer.Option(help="Folder for report.json and report.md (the run's)."),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -302,7 +310,7 @@ def frames(
     origin: Origin = "midpoint",
     by: Annotated[By, typer.Option(help="Divide frames or time equally.")] = By.frames,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="PNG [<video>.grids.png].")
+        Path | None, typer.Option("--out", "-o", help="PNG (<video>.grids.png).")
     ] = None,
     width: Annotated[int, typer.Option(help="Width of a picture in pixels.")] = 160,
     as_json: JsonFlag = False,
@@ -362,6 +370,7 @@ def samplers(
     """Show which frames the samplers in use take, side by side."""
     from phasefusion import samplers as registry
 
+    registry.get("left").indices(n_frames, budget)  # what no sampler can do is bad use
     rows = []
     for name in registry.names():
         sampler = registry.get(name)
@@ -407,6 +416,8 @@ def info(as_json: JsonFlag = False) -> None:
         print(json.dumps(found))
         return
     for title, part in found.items():
+        if not part:
+            continue
         _print_table(
             title,
             ["", ""],
