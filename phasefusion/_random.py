@@ -80,7 +80,10 @@ def tie_seed(item_id: str, seed: int = 0) -> int:
 
 def tie_seeds(item_ids: Iterable[str], seed: int = 0) -> NDArray[np.uint64]:
     """Array form of `tie_seed`, shape (n,)."""
-    return np.array([tie_seed(item_id, seed) for item_id in item_ids], np.uint64)
+    ids = list(item_ids)
+    if not all(isinstance(item_id, str) for item_id in ids):
+        raise OptionError("item ids must be text, such as 'benchmark/question'")
+    return _core.tie_seeds(ids, seed & MASK_64)
 
 
 def tie_priority(item_id: str, n_options: int, seed: int = 0) -> NDArray[np.int64]:

@@ -48,6 +48,45 @@ core_fnv1a64(PyObject *module, PyObject *arg)
             pf_hash_fnv1a64((const unsigned char *)bytes, (size_t)n_bytes));
 }
 
+PyDoc_STRVAR(tie_seeds_doc, "tie_seeds(item_ids, seed, /)\n--\n\n"
+                            "FNV-1a hash of each str of a list XOR seed, uint64 (n,).");
+
+static PyObject *
+core_tie_seeds(PyObject *module, PyObject *args)
+{
+    PyObject *ids_borrowed;
+    unsigned long long seed;
+    npy_intp n_item;
+    PyObject *seeds;
+    uint64_t *value;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!K:tie_seeds", &PyList_Type, &ids_borrowed, &seed)) {
+        return NULL;
+    }
+    n_item = PyList_Size(ids_borrowed);
+    seeds = PyArray_SimpleNew(1, &n_item, NPY_UINT64);
+    if (seeds == NULL) {
+        return NULL;
+    }
+    value = PyArray_DATA(PF_ARRAY(seeds));
+    for (npy_intp i = 0; i < n_item; i++) {
+        PyObject *id_borrowed = PyList_GetItem(ids_borrowed, i);
+        Py_ssize_t n_bytes;
+        const char *bytes = id_borrowed == NULL
+                                    ? NULL
+                                    : PyUnicode_AsUTF8AndSize(id_borrowed, &n_bytes);
+
+        if (bytes == NULL) {
+            Py_DECREF(seeds);
+            return NULL;
+        }
+        value[i] =
+                seed ^ pf_hash_fnv1a64((const unsigned char *)bytes, (size_t)n_bytes);
+    }
+    return seeds;
+}
+
 PyDoc_STRVAR(splitmix64_doc, "splitmix64(seed, n, /)\n--\n\n"
                              "First n numbers of splitmix64, uint64 (n,); see "
                              "phasefusion.stats.splitmix64.");
@@ -405,6 +444,7 @@ done:
 
 PyMethodDef pf_stats_methods[] = {
         {"fnv1a64", core_fnv1a64, METH_O, fnv1a64_doc},
+        {"tie_seeds", core_tie_seeds, METH_VARARGS, tie_seeds_doc},
         {"splitmix64", core_splitmix64, METH_VARARGS, splitmix64_doc},
         {"permutations", core_permutations, METH_VARARGS, permutations_doc},
         {"flip_counts", core_flip_counts, METH_VARARGS, flip_counts_doc},

@@ -2,29 +2,82 @@
 #include "stats/flips.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 256 }; /* items compared at once; their count fits 16 bits */
 
 static bool
 table_is_sound(const pf_answer_table *table)
 {
     const int64_t last = (int64_t)table->n_answer - 1;
-    int64_t low = -1;
-    int64_t high = -1;
+    uint64_t n_wrong = 0;
 
     if (table->n_pass < 1 || table->n_pass > INT32_MAX || table->n_answer < 1 ||
             table->n_answer > PF_ANSWER_MAX) {
         return false;
     }
     for (size_t i = 0; i < table->n_item * table->n_pass; i++) {
-        low = table->answer[i] < low ? table->answer[i] : low;
-        high = table->answer[i] > high ? table->answer[i] : high;
+        n_wrong += (table->answer[i] < -1) | (table->answer[i] > last);
     }
-    return low >= -1 && high <= last;
+    return n_wrong == 0;
+}
+
+typedef struct row_counts {
+    int64_t n_missing;
+    int64_t n_agreeing;
+    int64_t n_distinct;
+    int64_t n_modal;
+} row_counts;
+
+static void
+add_count(int64_t n, row_counts *counts)
+{
+    counts->n_agreeing += n * (n - 1);
+    counts->n_distinct += n > 0;
+    counts->n_modal = n > counts->n_modal ? n : counts->n_modal;
+}
+
+/* Eight counters of 8 bits in a register, the lowest for missing answers: memory would
+ * be read back right after it was written, once an answer. */
+static row_counts
+count_packed(const int64_t *row, size_t n_pass)
+{
+    row_counts counts = {0};
+    uint64_t packed = 0;
+
+    for (size_t s = 0; s < n_pass; s++) {
+        packed += UINT64_C(1) << (8 * (row[s] + 1));
+    }
+    counts.n_missing = (int64_t)(packed & 255);
+    for (int shift = 8; shift < 64; shift += 8) {
+        add_count((int64_t)(packed >> shift & 255), &counts);
+    }
+    return counts;
+}
+
+/* n holds zeros before and after */
+static row_counts
+count_wide(const int64_t *row, size_t n_pass, int64_t *n)
+{
+    row_counts counts = {0};
+
+    for (size_t s = 0; s < n_pass; s++) {
+        n[row[s] + 1]++;
+    }
+    counts.n_missing = n[0];
+    n[0] = 0;
+    for (size_t s = 0; s < n_pass; s++) {
+        add_count(n[row[s] + 1], &counts);
+        n[row[s] + 1] = 0; /* the second time it adds nothing */
+    }
+    return counts;
 }
 
 pf_status
 pf_flips_count(const pf_answer_table *table, const pf_flip_counts *counts)
 {
-    /* place 0 takes the missing answers, so that the loop has no branch */
+    const bool packs = table->n_answer <= 7 && table->n_pass <= 255;
     int64_t n[PF_ANSWER_MAX + 1] = {0};
 
     if (!table_is_sound(table)) {
@@ -32,28 +85,47 @@ pf_flips_count(const pf_answer_table *table, const pf_flip_counts *counts)
     }
     for (size_t i = 0; i < table->n_item; i++) {
         const int64_t *row = table->answer + i * table->n_pass;
-        int64_t agreeing = 0;
-        int64_t distinct = 0;
-        int64_t modal = 0;
+        const row_counts found = packs ? count_packed(row, table->n_pass)
+                                       : count_wide(row, table->n_pass, n);
 
-        for (size_t s = 0; s < table->n_pass; s++) {
-            n[row[s] + 1]++;
-        }
-        counts->n_valid[i] = (int64_t)table->n_pass - n[0];
-        n[0] = 0;
-        for (size_t s = 0; s < table->n_pass; s++) {
-            int64_t *count = &n[row[s] + 1];
-
-            agreeing += *count * (*count - 1); /* 0 once it has been cleared */
-            distinct += *count > 0;
-            modal = *count > modal ? *count : modal;
-            *count = 0;
-        }
-        counts->n_agreeing[i] = agreeing;
-        counts->n_distinct[i] = distinct;
-        counts->n_modal[i] = modal;
+        counts->n_valid[i] = (int64_t)table->n_pass - found.n_missing;
+        counts->n_agreeing[i] = found.n_agreeing;
+        counts->n_distinct[i] = found.n_distinct;
+        counts->n_modal[i] = found.n_modal;
     }
     return PF_OK;
+}
+
+/* The answers of up to BLOCK items by pass, -1 for items that are left out. */
+static void
+load_block(const pf_answer_table *table, const unsigned char *use, size_t first,
+        int16_t *by_pass)
+{
+    for (size_t lane = 0; lane < BLOCK; lane++) {
+        const size_t item = first + lane;
+        const bool used = item < table->n_item && (use == NULL || use[item] != 0);
+        const int64_t *row = table->answer + (used ? item * table->n_pass : 0);
+
+        for (size_t s = 0; s < table->n_pass; s++) {
+            by_pass[s * BLOCK + lane] = used ? (int16_t)row[s] : -1;
+        }
+    }
+}
+
+static void
+compare_passes(const int16_t *a, const int16_t *b, int64_t *n_differ, int64_t *n_both)
+{
+    uint16_t differ = 0;
+    uint16_t both = 0;
+
+    for (size_t lane = 0; lane < BLOCK; lane++) {
+        const uint16_t given = (a[lane] >= 0) & (b[lane] >= 0);
+
+        both = (uint16_t)(both + given);
+        differ = (uint16_t)(differ + (given & (a[lane] != b[lane])));
+    }
+    *n_differ += differ;
+    *n_both += both;
 }
 
 pf_status
@@ -61,27 +133,40 @@ pf_flips_pairs(const pf_answer_table *table, const unsigned char *use,
         int64_t *n_differ, int64_t *n_both)
 {
     const size_t n_pass = table->n_pass;
+    size_t n_bytes;
+    int16_t *by_pass;
 
     if (!table_is_sound(table)) {
         return PF_EINVAL;
     }
-    for (size_t cell = 0; cell < n_pass * n_pass; cell++) {
-        n_differ[cell] = 0;
-        n_both[cell] = 0;
+    if (!pf_mul_size(n_pass, BLOCK * sizeof *by_pass, &n_bytes)) {
+        return PF_EOVERFLOW;
     }
-    for (size_t i = 0; i < table->n_item; i++) {
-        const int64_t *row = table->answer + i * n_pass;
+    by_pass = malloc(n_bytes);
+    if (by_pass == NULL) {
+        return PF_ENOMEM;
+    }
+    memset(n_differ, 0, n_pass * n_pass * sizeof *n_differ);
+    memset(n_both, 0, n_pass * n_pass * sizeof *n_both);
+    for (size_t first = 0; first < table->n_item; first += BLOCK) {
+        load_block(table, use, first, by_pass);
+        for (size_t cell = 0; cell < n_pass * n_pass; cell++) {
+            const size_t s = cell / n_pass;
+            const size_t t = cell % n_pass;
 
-        if (use != NULL && use[i] == 0) {
-            continue;
-        }
-        for (size_t s = 0; s < n_pass; s++) {
-            for (size_t t = 0; t < n_pass && row[s] >= 0; t++) {
-                n_both[s * n_pass + t] += row[t] >= 0;
-                n_differ[s * n_pass + t] += (row[t] >= 0) & (row[t] != row[s]);
+            if (t >= s) {
+                compare_passes(by_pass + s * BLOCK, by_pass + t * BLOCK,
+                        n_differ + cell, n_both + cell);
             }
         }
     }
+    for (size_t s = 0; s < n_pass; s++) {
+        for (size_t t = 0; t < s; t++) {
+            n_differ[s * n_pass + t] = n_differ[t * n_pass + s];
+            n_both[s * n_pass + t] = n_both[t * n_pass + s];
+        }
+    }
+    free(by_pass);
     return PF_OK;
 }
 

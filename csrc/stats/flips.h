@@ -50,7 +50,7 @@ PF_NODISCARD pf_status pf_flips_count(
  * n_both     (n_pass, n_pass), out, symmetric: items with both answers; the diagonal
  *            counts the answers of each pass
  *
- * PF_EINVAL when a count or an answer is out of range.
+ * PF_EINVAL when a count or an answer is out of range; PF_ENOMEM.
  */
 PF_NODISCARD pf_status pf_flips_pairs(const pf_answer_table *table,
         const unsigned char *use, int64_t *n_differ, int64_t *n_both);

@@ -100,6 +100,22 @@ check_tie_break(void)
     CHECK(n_last > 420 && n_last < 580);
 }
 
+/* the counters for many answers give what the packed ones gave */
+static void
+check_wide_counters(const pf_answer_table *table, const pf_flip_counts *packed)
+{
+    static int64_t out[4][N_ITEM];
+    const pf_flip_counts counts = {out[0], out[1], out[2], out[3]};
+    pf_answer_table wide = *table;
+
+    wide.n_answer = PF_ANSWER_MAX;
+    CHECK(pf_flips_count(&wide, &counts) == PF_OK);
+    CHECK(memcmp(out[0], packed->n_valid, sizeof out[0]) == 0);
+    CHECK(memcmp(out[1], packed->n_agreeing, sizeof out[1]) == 0);
+    CHECK(memcmp(out[2], packed->n_distinct, sizeof out[2]) == 0);
+    CHECK(memcmp(out[3], packed->n_modal, sizeof out[3]) == 0);
+}
+
 static void
 check_flips(size_t n_pass)
 {
@@ -126,6 +142,7 @@ check_flips(size_t n_pass)
     }
     CHECK(pf_flips_count(&table, &counts) == PF_OK);
     CHECK(pf_flips_pairs(&table, NULL, differ.data, both.data) == PF_OK);
+    check_wide_counters(&table, &counts);
     for (size_t i = 0; i < N_ITEM; i++) {
         const int64_t m = valid.data[i];
         int64_t pairs = 0;

@@ -9,7 +9,7 @@ from scipy.special import log_softmax, softmax
 
 import phasefusion as pf
 from phasefusion import fusion
-from phasefusion.errors import PhaseFusionWarning, PosteriorError
+from phasefusion.errors import OptionError, PhaseFusionWarning, PosteriorError
 
 RNG = np.random.default_rng(11)
 LOGP = RNG.normal(scale=2.0, size=(3, 4, 5))  # (S, M, K)
@@ -236,6 +236,8 @@ def test_rules_are_checked(options, message):
 def test_item_arguments_are_checked():
     with pytest.raises(PosteriorError, match="2 item ids"):
         fusion.fuse_items(LOGP, item_ids=["a", "b"])
+    with pytest.raises(OptionError, match="must be text"):
+        fusion.fuse_items(LOGP, item_ids=[1, 2, 3])
     with pytest.raises(PosteriorError, match="n_options"):
         fusion.fuse_items(LOGP, n_options=[5, 5])
 

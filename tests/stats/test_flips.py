@@ -18,11 +18,15 @@ def table(n, m, k, missing=0.0, seed=0):
     return answers
 
 
-@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (7, 2), (31, 3), (64, 13)])
+@pytest.mark.parametrize(
+    "shape", [(0, 3), (1, 1), (7, 2), (31, 3), (257, 13), (3, 300)]
+)
 @pytest.mark.parametrize("missing", [0.0, 0.2, 1.0])
 def test_kernels_are_their_twins(shape, missing):
     answers = table(*shape, 5, missing)
     got = np.stack(_core.flip_counts(answers, 5), axis=-1)
+    wide = np.stack(_core.flip_counts(answers, 200), axis=-1)
+    np.testing.assert_array_equal(got, wide)
     want = np.array([oracle.flip_counts(row) for row in answers.tolist()]).reshape(
         -1, 4
     )

@@ -45,6 +45,12 @@ def test_twins(text, seed):
     assert stats.splitmix64(seed, 4).tolist() == list(itertools.islice(draws, 4))
 
 
+@given(st.lists(st.text(max_size=5)), st.integers(0, 2**64 - 1))
+def test_tie_seeds_are_hashes(ids, seed):
+    want = [oracle.fnv1a64(text.encode()) ^ seed for text in ids]
+    assert _core.tie_seeds(ids, seed).tolist() == want
+
+
 @given(st.text(max_size=8), st.integers(1, 32), st.integers(0, 2**64 - 1))
 def test_tie_priority_is_its_twin(item_id, n_options, seed):
     draws = oracle.splitmix64(oracle.fnv1a64(item_id.encode()) ^ seed)
@@ -72,5 +78,7 @@ def test_bad_arguments():
         stats.tie_priority("q", 33)
     with pytest.raises(TypeError):
         _core.fnv1a64("text")
+    with pytest.raises(TypeError):
+        _core.tie_seeds([3], 0)
     with pytest.raises(ValueError, match="out of range"):
         _core.permutations(0, -1, 1)
