@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from phasefusion.frames import resize_normalize
 from phasefusion.grid import PhaseGrid
+from phasefusion.scoring.pixels import PixelSettings, patch_layout
 from phasefusion.video import Clip
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -158,6 +161,39 @@ def make_clip(frames, *, indices, times_s):
     )
 
 
+def build_inputs(model, tokenizer, clip, s, chat, size=SIZE):
+    """What one full pass takes, from a chat with one video placeholder."""
+    import torch
+
+    vision = model.config.vision_config
+    settings = PixelSettings(
+        vision.patch_size, vision.spatial_merge_size, vision.temporal_patch_size
+    )
+    frames = resize_normalize(
+        clip.frames[s], size, mean=settings.mean, std=settings.std
+    )
+    rows, thw, _ = patch_layout(frames, settings)
+    video = "<|video_pad|>"
+    chat = chat.replace(video, video * (len(rows) // settings.merge**2))
+    ids = torch.tensor([tokenizer(chat, add_special_tokens=False)["input_ids"]])
+    inputs = {
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+        "pixel_values_videos": torch.from_numpy(rows),
+        "video_grid_thw": torch.tensor([thw]),
+    }
+    accepted = inspect.signature(model.forward).parameters
+    if "mm_token_type_ids" in accepted:
+        is_video = ids == tokenizer.convert_tokens_to_ids(video)
+        inputs["mm_token_type_ids"] = 2 * is_video.int()
+    if "second_per_grid_ts" in accepted:
+        gap_s = np.diff(clip.times_s[s]).mean()
+        inputs["second_per_grid_ts"] = torch.tensor(
+            [vision.temporal_patch_size * gap_s], dtype=torch.float32
+        )
+    return inputs
+
+
 @pytest.fixture(scope="session")
 def tokenizer():
     return build_tokenizer()
@@ -181,6 +217,7 @@ def build():
         tokenizer=build_tokenizer,
         model=build_model,
         clip=build_clip,
+        inputs=build_inputs,
         make_clip=make_clip,
         spaced_letters=spaced_letters,
         SIZE=SIZE,

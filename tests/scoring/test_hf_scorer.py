@@ -14,9 +14,8 @@ from phasefusion.errors import (
     OptionWarning,
     ScoringError,
 )
-from phasefusion.frames import resize_normalize
 from phasefusion.scoring import HFOptionScorer, PromptTemplate, Scorer
-from phasefusion.scoring.pixels import PixelSettings, patch_layout
+from phasefusion.scoring.pixels import PixelSettings
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -26,7 +25,7 @@ OPTIONS = ("red", "dark blue", "no colour")
 QUESTION = "Which colour?"
 ORDERS = np.array([[0, 1, 2], [2, 0, 1], [1, 0, 2]])
 CHAT = (
-    "<|im_start|>user\n<|vision_start|>{video}<|vision_end|>{ask}<|im_end|>\n"
+    "<|im_start|>user\n<|vision_start|><|video_pad|><|vision_end|>{ask}<|im_end|>\n"
     "<|im_start|>assistant\n"
 )
 
@@ -36,38 +35,16 @@ def scorer(model, tokenizer, build):
     return HFOptionScorer(model, tokenizer, size=build.SIZE)
 
 
-def by_hand(model, tokenizer, clip, s, ask, size, *, answer="", seconds=None):
-    """Logits of one full pass whose inputs are put together here; the answer's ids."""
-    config = model.config
-    vision = config.vision_config
-    settings = PixelSettings(
-        vision.patch_size, vision.spatial_merge_size, vision.temporal_patch_size
-    )
-    frames = resize_normalize(
-        clip.frames[s], size, mean=settings.mean, std=settings.std
-    )
-    rows, thw, _ = patch_layout(frames, settings)
-    chat = CHAT.format(video="<|video_pad|>" * (len(rows) // 4), ask=ask)
-    n_prompt = len(tokenizer(chat)["input_ids"])
-    ids = torch.tensor([tokenizer(chat + answer)["input_ids"]])
-    inputs = {
-        "input_ids": ids,
-        "pixel_values_videos": torch.from_numpy(rows),
-        "video_grid_thw": torch.tensor([thw]),
-    }
-    if VERSION >= 5:
-        inputs["mm_token_type_ids"] = 2 * (ids == config.video_token_id).int()
-    if config.model_type == "qwen2_5_vl":
-        times = clip.times_s[s]
-        gap = (times[-1] - times[0]) / (len(times) - 1)
-        seconds = vision.temporal_patch_size * gap if seconds is None else seconds
-        inputs["second_per_grid_ts"] = torch.tensor([seconds], dtype=torch.float32)
+def by_hand(build, model, tokenizer, clip, s, ask, *, answer=""):
+    """Logits of one full pass with inputs put together by hand; the answer's ids."""
+    inputs = build.inputs(model, tokenizer, clip, s, CHAT.format(ask=ask) + answer)
+    n_answer = len(tokenizer(answer)["input_ids"]) if answer else 0
+    ids = inputs["input_ids"][0]
     with torch.inference_mode():
-        logits = model(**inputs).logits[0]
-    return logits, ids[0, n_prompt:], n_prompt
+        return model(**inputs).logits[0], ids[len(ids) - n_answer :]
 
 
-def letters_by_hand(model, tokenizer, clip, size, pieces=("",)):
+def letters_by_hand(build, model, tokenizer, clip, pieces=("",)):
     """Log-probabilities (S, M, K) in content space, one pass and one letter a time."""
     result = np.empty((len(clip.frames), len(ORDERS), len(OPTIONS)))
     for s in range(len(clip.frames)):
@@ -80,7 +57,7 @@ def letters_by_hand(model, tokenizer, clip, size, pieces=("",)):
                     "Answer with the option's letter from the given choices directly.",
                 ]
             )
-            logits, _, _ = by_hand(model, tokenizer, clip, s, ask, size)
+            logits, _ = by_hand(build, model, tokenizer, clip, s, ask)
             logp = torch.log_softmax(logits[-1].float(), dim=-1).double().numpy()
             for i, k in enumerate(order):
                 ids = tokenizer.convert_tokens_to_ids([p + "ABC"[i] for p in pieces])
@@ -90,7 +67,7 @@ def letters_by_hand(model, tokenizer, clip, size, pieces=("",)):
 
 def test_letters_equal_passes_by_hand(model, tokenizer, clip, build, scorer):
     scores = scorer.score(clip, QUESTION, OPTIONS, orders=ORDERS)
-    expected = letters_by_hand(model, tokenizer, clip, build.SIZE)
+    expected = letters_by_hand(build, model, tokenizer, clip)
     np.testing.assert_allclose(scores.logprobs, expected, rtol=0, atol=1e-5)
     np.testing.assert_allclose(
         scores.option_mass, np.exp(expected).sum(axis=-1), rtol=1e-5
@@ -109,7 +86,7 @@ def test_both_letter_ids_are_added(build, clip):
             model, tokenizer, size=build.SIZE, letter_variants=variants
         )
         scores = scorer.score(clip, QUESTION, OPTIONS, orders=ORDERS)
-        expected = letters_by_hand(model, tokenizer, clip, build.SIZE, pieces)
+        expected = letters_by_hand(build, model, tokenizer, clip, pieces)
         np.testing.assert_allclose(scores.logprobs, expected, rtol=0, atol=1e-5)
 
 
@@ -166,7 +143,7 @@ def test_softmax_is_float32_whatever_the_model_is(model, tokenizer, clip, build,
     half = copy.deepcopy(model).to(dtype)
     scorer = HFOptionScorer(half, tokenizer, size=build.SIZE, reuse_prefix=False)
     scores = scorer.score(clip, QUESTION, OPTIONS, orders=ORDERS)
-    expected = letters_by_hand(half, tokenizer, clip, build.SIZE)
+    expected = letters_by_hand(build, half, tokenizer, clip)
     np.testing.assert_allclose(scores.logprobs, expected, rtol=0, atol=1e-6)
     # Rounded to the model's own precision the scores would be others.
     rounded = torch.tensor(scores.logprobs.tolist(), dtype=dtype).double().numpy()
@@ -257,8 +234,8 @@ def test_texts_equal_token_by_token_passes(model, tokenizer, build, kind, reuse)
         total = 0.0
         for n in range(len(text)):
             ask = f"{QUESTION}\nSay it."
-            logits, ids, _ = by_hand(
-                model, tokenizer, clip, 0, ask, build.SIZE, answer=text[: n + 1]
+            logits, ids = by_hand(
+                build, model, tokenizer, clip, 0, ask, answer=text[: n + 1]
             )
             logp = torch.log_softmax(logits[-2], dim=-1)
             total += logp[ids[-1]].item()
