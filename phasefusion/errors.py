@@ -56,7 +56,7 @@ class FrameCountWarning(PhaseFusionWarning):
 
 
 class DamagedFrameWarning(PhaseFusionWarning):
-    """A frame came out of the decoder, but the decoder reported an error in it."""
+    """Frames that do not decode soundly were kept because the caller asked for it."""
 
 
 class DuplicateFrameWarning(PhaseFusionWarning):

@@ -155,17 +155,19 @@ class Clip:
     Attributes
     ----------
     frames : ndarray, shape (S, b, H, W, 3), uint8
-        RGB. Frames marked in `missing` are black.
+        RGB. What a frame marked in `missing` shows is no measurement: black, or the
+        decoder's patch-up of a damaged picture.
     indices : ndarray, shape (S, b), int64
         Frame indices, 0 to ``info.n_frames - 1``.
     times_s : ndarray, shape (S, b), float64
         Presentation time of each frame in seconds.
     missing : ndarray, shape (S, b), bool
-        Frames that the decoder did not give.
+        Frames that do not decode soundly; all False unless ``on_error="mark"``.
     grid : PhaseGrid
     info : VideoInfo
     damaged : ndarray, shape (S, b), bool
-        Frames that the decoder gave with a report of damage in them.
+        Those of `missing` that the decoder gave nevertheless, with an error in them or
+        in a picture that they may refer to.
     """
 
     frames: NDArray[np.uint8]
@@ -229,6 +231,11 @@ def _positive(name: str, value: SupportsIndex, highest: int = 2**62) -> int:
         if 1 <= number <= highest:
             return number
     raise VideoError(f"{name}={value!r} must be an integer from 1 to {highest}")
+
+
+def _check_on_error(on_error: object) -> None:
+    if on_error not in ("raise", "mark"):
+        raise VideoError(f'on_error={on_error!r} must be "raise" or "mark"')
 
 
 def _listed(indices: NDArray[np.int64]) -> str:
@@ -390,9 +397,7 @@ class Video:
 
     def __repr__(self) -> str:
         i = self._info
-        return (
-            f"<Video {i.path!r}: {i.n_frames} frames of {i.width}x{i.height}, {i.codec}>"
-        )
+        return f"<Video {i.path!r}: {i.n_frames} frames of {i.width}x{i.height}, {i.codec}>"
 
     # ----------------------------------------------------------------- frames
 
@@ -406,7 +411,8 @@ class Video:
         indices : array_like of int, shape (n,)
             0 to ``len(self) - 1``, in any order, repeats allowed.
         on_error : {"raise", "mark"}, default "raise"
-            What a frame that does not decode does: raise, or come out black.
+            What a frame that does not decode soundly does: raise, or come out as the
+            decoder leaves it (black when it gives none) with a warning.
 
         Returns
         -------
@@ -418,17 +424,22 @@ class Video:
         IndexError
             If an index is out of range; negative ones are.
         VideoError
-            If a wanted frame does not decode; the message lists their indices.
+            If a wanted frame does not decode soundly; the message lists the indices.
 
         Warns
         -----
         DamagedFrameWarning
-            If the decoder gave a frame but reported damage in it.
+            The same with ``on_error="mark"``.
         """
+        _check_on_error(on_error)
         wanted = self._checked(indices)
-        frames = np.empty((len(wanted), self._info.height, self._info.width, 3), np.uint8)
+        frames = np.empty(
+            (len(wanted), self._info.height, self._info.width, 3), np.uint8
+        )
         state, _ = self._reader.read(wanted, (frames,), self._threads, False)
-        self._report(wanted, state, on_error)
+        unsound = self._raise_unsound(wanted, state, on_error)
+        if unsound:
+            warnings.warn(unsound, DamagedFrameWarning, stacklevel=2)
         return frames
 
     def _checked(self, indices: ArrayLike) -> NDArray[np.int64]:
@@ -449,25 +460,26 @@ class Video:
             )
         return np.ascontiguousarray(array, dtype=np.int64)
 
-    def _report(
+    def _raise_unsound(
         self, wanted: NDArray[np.int64], state: NDArray[np.uint8], on_error: OnError
-    ) -> None:
-        if on_error not in ("raise", "mark"):
-            raise VideoError(f'on_error={on_error!r} must be "raise" or "mark"')
+    ) -> str:
+        """Describe the frames that did not decode soundly; raise if that is wanted."""
         missing = np.unique(wanted[state == _MISSING])
         damaged = np.unique(wanted[state == _DAMAGED])
-        if len(missing) and on_error == "raise":
-            raise VideoError(
-                f"{self._info.path}: {len(missing)} of the wanted frames do not decode: "
-                f'{_listed(missing)}; pass on_error="mark" to go on without them'
-            )
+        parts = []
+        if len(missing):
+            parts.append(f"{len(missing)} do not decode: frames {_listed(missing)}")
         if len(damaged):
-            warnings.warn(
-                f"{self._info.path}: the decoder reports damage in frames "
-                f"{_listed(damaged)}",
-                DamagedFrameWarning,
-                stacklevel=4,
-            )
+            parts.append(f"{len(damaged)} are damaged: frames {_listed(damaged)}")
+        if not parts:
+            return ""
+        text = (
+            f"{self._info.path}: of {len(np.unique(wanted))} wanted frames "
+            f"{' and '.join(parts)}"
+        )
+        if on_error == "raise":
+            raise VideoError(f'{text}; pass on_error="mark" to go on without them')
+        return text
 
     def _read_grids(self, grids: Sequence[PhaseGrid], on_error: OnError) -> list[Clip]:
         """One decode for all grids; again if damage turns out to have moved frames."""
@@ -483,9 +495,11 @@ class Video:
                 break
             self._refresh()
             if not len(self):
-                raise VideoError(f"{self._info.path}: not one frame of it can be decoded")
+                raise VideoError(
+                    f"{self._info.path}: not one frame of it can be decoded"
+                )
         self._refresh()
-        self._report(wanted, state, on_error)
+        self._raise_unsound(wanted, state, on_error)
         clips = []
         times_s = self.times_s
         at = 0
@@ -497,7 +511,7 @@ class Video:
                     frames=picture.reshape(*index.shape, *size),
                     indices=index,
                     times_s=times_s[index],
-                    missing=marks == _MISSING,
+                    missing=marks != 0,
                     grid=grid,
                     info=self._info,
                     damaged=marks == _DAMAGED,
@@ -540,7 +554,8 @@ def read_clip(
     stream, threads
         As for `Video`.
     on_error : {"raise", "mark"}, default "raise"
-        What a frame that does not decode does: raise, or be marked in `Clip.missing`.
+        What a frame that does not decode soundly does: raise, or be marked in
+        `Clip.missing`.
 
     Returns
     -------
@@ -555,8 +570,8 @@ def read_clip(
 
     Warns
     -----
-    FrameCountWarning, DamagedFrameWarning
-        As `Video` and `Video.read`.
+    FrameCountWarning
+        As `Video`.
     DuplicateFrameWarning
         If the clip is shorter than the grid.
 
@@ -566,7 +581,9 @@ def read_clip(
     >>> clip.frames.shape  # doctest: +SKIP
     (3, 8, 240, 320, 3)
     """
-    return read_clips(path, [grid], stream=stream, threads=threads, on_error=on_error)[0]
+    return read_clips(path, [grid], stream=stream, threads=threads, on_error=on_error)[
+        0
+    ]
 
 
 def read_clips(
@@ -596,6 +613,7 @@ def read_clips(
     FileNotFoundError, VideoError, BackendUnavailableError, GridError
         As `read_clip`.
     """
+    _check_on_error(on_error)
     if not grids:
         raise VideoError("grids is empty; give at least one PhaseGrid")
     with Video(path, stream=stream, threads=threads) as video:

@@ -16,8 +16,7 @@ typedef struct video_state {
 } video_state;
 
 typedef struct reader {
-    PyObject_HEAD
-    pf_video video;
+    PyObject_HEAD pf_video video;
     atomic_flag busy; /* one call at a time */
     bool is_open;
 } reader;
@@ -91,8 +90,9 @@ raise_open(PyObject *self, PyObject *path, pf_status st, const pf_video_error *e
     if (detail == NULL) {
         return;
     }
-    PyErr_Format(video_error_class(self), said[0] != '\0' ? "%S: %s (FFmpeg: %U)" : "%S: %s%U",
-            path, error->reason != NULL ? error->reason : "it cannot be read", detail);
+    PyErr_Format(video_error_class(self),
+            said[0] != '\0' ? "%S: %s (FFmpeg: %U)" : "%S: %s%U", path,
+            error->reason != NULL ? error->reason : "it cannot be read", detail);
     Py_DECREF(detail);
 }
 
@@ -126,8 +126,8 @@ reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     atomic_flag_clear(&self->busy);
     signals.saved = PyEval_SaveThread();
-    st = pf_video_open(&self->video, PyBytes_AsString(path_bytes), stream_index, &limits,
-            &poll, &error);
+    st = pf_video_open(&self->video, PyBytes_AsString(path_bytes), stream_index,
+            &limits, &poll, &error);
     PyEval_RestoreThread(signals.saved);
     self->is_open = true;
     if (st != PF_OK) {
@@ -233,8 +233,9 @@ info_dict(const pf_video *v)
     if (streams == NULL) {
         return NULL;
     }
-    return Py_BuildValue("{s:s,s:s,s:N,s:i,s:i,s:i,s:O,s:(ii),s:(ii),s:(ii),s:L,s:L,s:L,"
-                         "s:L,s:L,s:N,s:N,s:O,s:O,s:O,s:N,s:i,s:N}",
+    return Py_BuildValue(
+            "{s:s,s:s,s:N,s:i,s:i,s:i,s:O,s:(ii),s:(ii),s:(ii),s:L,s:L,s:L,"
+            "s:L,s:L,s:N,s:N,s:O,s:O,s:O,s:N,s:i,s:N}",
             "container", v->container_name, "codec", v->codec_name, "pixel_format",
             optional_text(av_get_pix_fmt_name(look->pixel_format)), "width",
             pf_geometry_width_px(&v->geometry), "height",
@@ -336,8 +337,8 @@ collect_slots(const reader *self, PyObject *outs, size_t n_slot)
                 PyArray_DIM(out, 1) != height || PyArray_DIM(out, 2) != width ||
                 PyArray_DIM(out, 3) != 3 ||
                 (size_t)PyArray_DIM(out, 0) > n_slot - n_filled) {
-            PyErr_SetString(PyExc_ValueError,
-                    "outs must be writable C-ordered uint8 arrays (k, height, width, 3)");
+            PyErr_SetString(PyExc_ValueError, "outs must be writable C-ordered uint8 "
+                                              "arrays (k, height, width, 3)");
             PyMem_Free(slot);
             return NULL;
         }
@@ -400,8 +401,8 @@ reader_read(PyObject *object, PyObject *args)
     pf_wish wish;
     pf_status st;
 
-    if (!PyArg_ParseTuple(args, "OO!ip:read", &index_obj, &PyTuple_Type, &outs, &n_thread,
-                &sequential) ||
+    if (!PyArg_ParseTuple(args, "OO!ip:read", &index_obj, &PyTuple_Type, &outs,
+                &n_thread, &sequential) ||
             !enter(self)) {
         return NULL;
     }
@@ -451,7 +452,8 @@ PyDoc_STRVAR(recount_doc,
         "Find the frame order by decoding everything; True when it changed.");
 PyDoc_STRVAR(read_doc,
         "read($self, indices, outs, n_thread, sequential, /)\n--\n\n"
-        "Decode frames into a tuple of uint8 arrays (k, height, width, 3) that together\n"
+        "Decode frames into a tuple of uint8 arrays (k, height, width, 3) that "
+        "together\n"
         "hold one frame for each of indices (int64). Returns the state of each frame\n"
         "(uint8: 0 sound, 1 damaged, 2 missing) and whether the decoder met an error.");
 
@@ -495,8 +497,9 @@ ffmpeg_versions(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     return Py_BuildValue("{s:N,s:N,s:N,s:N,s:s}", "libavformat",
-            version_text(avformat_version()), "libavcodec", version_text(avcodec_version()),
-            "libavutil", version_text(avutil_version()), "libswscale",
+            version_text(avformat_version()), "libavcodec",
+            version_text(avcodec_version()), "libavutil",
+            version_text(avutil_version()), "libswscale",
             version_text(swscale_version()), "release", av_version_info());
 }
 

@@ -1,4 +1,5 @@
-/* compat.h - the differences between FFmpeg 5.1 and 8, all of them, and nothing else. */
+/* compat.h - the differences between FFmpeg 5.1 and 8, all of them, and nothing else.
+ */
 #ifndef PF_VIDEO_COMPAT_H
 #define PF_VIDEO_COMPAT_H
 
@@ -12,9 +13,9 @@ static inline const int32_t *
 pf_compat_stream_matrix(const AVStream *stream)
 {
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
-    const AVPacketSideData *side = av_packet_side_data_get(
-            stream->codecpar->coded_side_data, stream->codecpar->nb_coded_side_data,
-            AV_PKT_DATA_DISPLAYMATRIX);
+    const AVPacketSideData *side =
+            av_packet_side_data_get(stream->codecpar->coded_side_data,
+                    stream->codecpar->nb_coded_side_data, AV_PKT_DATA_DISPLAYMATRIX);
 
     if (side == NULL || side->size < 9 * sizeof(int32_t)) {
         return NULL;

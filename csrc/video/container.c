@@ -73,11 +73,11 @@ bool
 pf_container_is_video(const AVStream *stream)
 {
     const int pictures = AV_DISPOSITION_ATTACHED_PIC | AV_DISPOSITION_TIMED_THUMBNAILS |
-            AV_DISPOSITION_STILL_IMAGE;
+                         AV_DISPOSITION_STILL_IMAGE;
 
     return stream->codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
-            (stream->disposition & pictures) == 0 &&
-            stream->codecpar->codec_id != AV_CODEC_ID_ANSI;
+           (stream->disposition & pictures) == 0 &&
+           stream->codecpar->codec_id != AV_CODEC_ID_ANSI;
 }
 
 static pf_status
@@ -154,7 +154,7 @@ is_better(const AVStream *a, const AVStream *b)
         return a_px > b_px;
     }
     return (a->disposition & AV_DISPOSITION_DEFAULT) >
-            (b->disposition & AV_DISPOSITION_DEFAULT);
+           (b->disposition & AV_DISPOSITION_DEFAULT);
 }
 
 static pf_status
@@ -178,7 +178,7 @@ choose_stream(pf_container *container, int stream_index, pf_video_error *error)
     }
     if (container->stream == NULL) {
         error->reason = stream_index >= 0 ? "it has no video stream of that index"
-                : any_picture             ? "it has cover pictures but no video stream"
+                        : any_picture     ? "it has cover pictures but no video stream"
                                           : "it has no video stream";
         return PF_EDATA;
     }

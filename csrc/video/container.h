@@ -8,10 +8,10 @@
 
 /* What went wrong, for the message: FFmpeg's code and words, or errno. */
 typedef struct pf_video_error {
-    int errno_code;           /* of the operating system, 0 when not its fault */
-    int av_code;              /* of FFmpeg, 0 when not its fault */
+    int errno_code;            /* of the operating system, 0 when not its fault */
+    int av_code;               /* of FFmpeg, 0 when not its fault */
     char detail[PF_LOG_BYTES]; /* the first error that FFmpeg logged */
-    const char *reason;       /* ours, in plain words; static storage */
+    const char *reason;        /* ours, in plain words; static storage */
 } pf_video_error;
 
 /* Called now and then from the thread that called in; not 0 means stop. */
@@ -41,8 +41,8 @@ PF_NODISCARD pf_status pf_container_open(pf_container *container, const char *pa
 
 /* The next packet of the chosen stream. *got is false at the end of the file. Damaged
  * stretches are skipped and counted in n_read_error. */
-PF_NODISCARD pf_status pf_container_next(pf_container *container, AVPacket *packet,
-        bool *got);
+PF_NODISCARD pf_status pf_container_next(
+        pf_container *container, AVPacket *packet, bool *got);
 
 /* true for a stream that holds moving pictures */
 bool pf_container_is_video(const AVStream *stream);

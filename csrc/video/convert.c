@@ -1,4 +1,5 @@
-/* convert.c - colour conversion by libswscale, then orientation. */
+/* convert.c - colour conversion, by ourselves for YUV and grey of up to 12 bits, by
+ * libswscale for everything else and for scaling; then orientation. */
 #include "video/convert.h"
 
 #include <math.h>
@@ -76,15 +77,119 @@ prepare_scratch(pf_converter *converter, const pf_geometry *geometry)
     return converter->scratch == NULL ? PF_ENOMEM : PF_OK;
 }
 
+static pf_luma_weights
+weights_of(enum AVColorSpace matrix)
+{
+    switch (matrix) {
+        case AVCOL_SPC_BT709:
+            return (pf_luma_weights){0.2126, 0.0722};
+        case AVCOL_SPC_FCC:
+            return (pf_luma_weights){0.30, 0.11};
+        case AVCOL_SPC_SMPTE240M:
+            return (pf_luma_weights){0.212, 0.087};
+        case AVCOL_SPC_BT2020_NCL:
+        case AVCOL_SPC_BT2020_CL:
+            return (pf_luma_weights){0.2627, 0.0593};
+        default: /* BT.601, also when unspecified */
+            return (pf_luma_weights){0.299, 0.114};
+    }
+}
+
+static bool
+is_full_range(const AVFrame *frame, bool is_grey)
+{
+    switch ((enum AVPixelFormat)frame->format) {
+        case AV_PIX_FMT_YUVJ420P:
+        case AV_PIX_FMT_YUVJ422P:
+        case AV_PIX_FMT_YUVJ444P:
+        case AV_PIX_FMT_YUVJ440P:
+        case AV_PIX_FMT_YUVJ411P:
+            return true;
+        default:
+            return is_grey || frame->color_range == AVCOL_RANGE_JPEG;
+    }
+}
+
+/* Describes the frame's Y, U and V; false for layouts that libswscale must read. */
+static bool
+describe(const AVFrame *frame, pf_component component[3], int *depth)
+{
+    const AVPixFmtDescriptor *about =
+            av_pix_fmt_desc_get((enum AVPixelFormat)frame->format);
+    const uint64_t foreign = AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL |
+                             AV_PIX_FMT_FLAG_BITSTREAM | AV_PIX_FMT_FLAG_HWACCEL |
+                             AV_PIX_FMT_FLAG_BE | AV_PIX_FMT_FLAG_BAYER |
+                             AV_PIX_FMT_FLAG_FLOAT;
+    int n_component;
+
+    if (about == NULL || (about->flags & foreign) != 0 || about->nb_components < 1) {
+        return false;
+    }
+    n_component = about->nb_components >= 3 ? 3 : 1; /* what is left is alpha */
+    *depth = about->comp[0].depth;
+    for (int i = 0; i < n_component; i++) {
+        const AVComponentDescriptor *c = &about->comp[i];
+
+        if (c->depth != *depth || c->depth < 8 || c->depth > PF_COLOUR_MAX_DEPTH ||
+                frame->data[c->plane] == NULL || (c->depth > 8 && c->step < 2) ||
+                (c->depth == 8 && c->shift != 0)) {
+            return false;
+        }
+        component[i] = (pf_component){
+                .data = frame->data[c->plane] + c->offset,
+                .row_bytes = frame->linesize[c->plane],
+                .step_bytes = c->step,
+                .x_shift = i > 0 ? about->log2_chroma_w : 0,
+                .y_shift = i > 0 ? about->log2_chroma_h : 0,
+                .value_shift = c->shift,
+        };
+    }
+    return true;
+}
+
+/* To dst, tight or padded rows, by colour.c. *done is false when it cannot. */
 static pf_status
-prepare_scaler(pf_converter *converter, const AVFrame *frame, const pf_geometry *geometry)
+convert_yuv(pf_converter *converter, const AVFrame *frame, uint8_t *dst,
+        ptrdiff_t row_bytes, bool *done)
+{
+    pf_component component[3] = {{0}, {0}, {0}};
+    int depth = 0;
+    bool full_range;
+
+    *done = describe(frame, component, &depth);
+    if (!*done) {
+        return PF_OK;
+    }
+    full_range = is_full_range(frame, component[1].data == NULL);
+    if (converter->colour.depth != depth || converter->matrix != frame->colorspace ||
+            converter->full_range != full_range) {
+        const pf_status st = pf_colour_init(
+                &converter->colour, weights_of(frame->colorspace), full_range, depth);
+
+        if (st != PF_OK) {
+            return st;
+        }
+        converter->matrix = frame->colorspace;
+        converter->full_range = full_range;
+    }
+    for (int y = 0; y < frame->height; y++) {
+        pf_colour_row(
+                &converter->colour, component, y, frame->width, dst + y * row_bytes);
+    }
+    return PF_OK;
+}
+
+static pf_status
+prepare_scaler(
+        pf_converter *converter, const AVFrame *frame, const pf_geometry *geometry)
 {
     const int *matrix = sws_getCoefficients((int)frame->colorspace);
     const int full_range = frame->color_range == AVCOL_RANGE_JPEG;
 
     converter->scaler = sws_getCachedContext(converter->scaler, frame->width,
             frame->height, (enum AVPixelFormat)frame->format, geometry->stored_width_px,
-            geometry->stored_height_px, AV_PIX_FMT_RGB24, SCALER_FLAGS, NULL, NULL, NULL);
+            geometry->stored_height_px, AV_PIX_FMT_RGB24, SCALER_FLAGS, NULL, NULL,
+            NULL);
     if (converter->scaler == NULL) {
         return PF_EBACKEND;
     }
@@ -141,45 +246,60 @@ orient(const pf_converter *converter, const pf_geometry *geometry, uint8_t *dst)
     }
 }
 
-pf_status
-pf_convert(pf_converter *converter, const AVFrame *frame, const pf_geometry *geometry,
-        uint8_t *rgb)
+/* To padded rows in the scratch, by libswscale, which stores whole vectors. */
+static pf_status
+convert_scaled(
+        pf_converter *converter, const AVFrame *frame, const pf_geometry *geometry)
 {
-    const int tight_row_bytes = 3 * geometry->stored_width_px;
-    /* The scaler stores whole vectors: only rows of a whole number of them may be
-     * written in place. */
-    const bool turned = geometry->quarter_turns != 0 || geometry->mirrored;
-    const bool direct = !turned && geometry->stored_width_px % 32 == 0;
-    uint8_t *plane[4] = {rgb};
-    int row_bytes[4] = {tight_row_bytes};
-    pf_status st = prepare_scaler(converter, frame, geometry);
+    uint8_t *plane[4] = {converter->scratch};
+    const int row_bytes[4] = {converter->scratch_row_bytes};
+    const pf_status st = prepare_scaler(converter, frame, geometry);
 
     if (st != PF_OK) {
         return st;
     }
-    if (!direct) {
-        st = prepare_scratch(converter, geometry);
-        if (st != PF_OK) {
-            return st;
-        }
-        plane[0] = converter->scratch;
-        row_bytes[0] = converter->scratch_row_bytes;
-    }
-    if (sws_scale(converter->scaler, (const uint8_t *const *)frame->data, frame->linesize,
-                0, frame->height, plane, row_bytes) != geometry->stored_height_px) {
+    if (sws_scale(converter->scaler, (const uint8_t *const *)frame->data,
+                frame->linesize, 0, frame->height, plane,
+                row_bytes) != geometry->stored_height_px) {
         return PF_EBACKEND;
     }
-    if (turned) {
+    return PF_OK;
+}
+
+pf_status
+pf_convert(pf_converter *converter, const AVFrame *frame, const pf_geometry *geometry,
+        uint8_t *rgb)
+{
+    const ptrdiff_t tight_row_bytes = 3 * (ptrdiff_t)geometry->stored_width_px;
+    const bool turned = geometry->quarter_turns != 0 || geometry->mirrored;
+    const bool same_size = frame->width == geometry->stored_width_px &&
+                           frame->height == geometry->stored_height_px;
+    bool done = false;
+    pf_status st = PF_OK;
+
+    if (same_size && !turned) {
+        st = convert_yuv(converter, frame, rgb, tight_row_bytes, &done);
+    }
+    if (st != PF_OK || done) {
+        return st;
+    }
+    st = prepare_scratch(converter, geometry);
+    if (st == PF_OK && same_size) {
+        st = convert_yuv(converter, frame, converter->scratch,
+                converter->scratch_row_bytes, &done);
+    }
+    if (st == PF_OK && !done) {
+        st = convert_scaled(converter, frame, geometry);
+    }
+    if (st == PF_OK && turned) {
         orient(converter, geometry, rgb);
     }
-    else if (!direct) {
-        for (int y = 0; y < geometry->stored_height_px; y++) {
-            memcpy(rgb + (ptrdiff_t)y * tight_row_bytes,
-                    converter->scratch + (ptrdiff_t)y * converter->scratch_row_bytes,
-                    (size_t)tight_row_bytes);
-        }
+    for (int y = 0; st == PF_OK && !turned && y < geometry->stored_height_px; y++) {
+        memcpy(rgb + y * tight_row_bytes,
+                converter->scratch + (ptrdiff_t)y * converter->scratch_row_bytes,
+                (size_t)tight_row_bytes);
     }
-    return PF_OK;
+    return st;
 }
 
 void

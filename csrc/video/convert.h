@@ -3,6 +3,7 @@
 #define PF_VIDEO_CONVERT_H
 
 #include "base/pf.h"
+#include "video/colour.h"
 #include "video/compat.h"
 
 /* The picture every frame is delivered as: scaled to the stored size, turned, then
@@ -24,6 +25,9 @@ int pf_geometry_height_px(const pf_geometry *geometry);
 /* One a thread. */
 typedef struct pf_converter {
     struct SwsContext *scaler;
+    pf_colour colour; /* for matrix and full_range; depth 0: not set up yet */
+    enum AVColorSpace matrix;
+    bool full_range;
     uint8_t *scratch; /* rows padded for the scaler's wide stores */
     int scratch_row_bytes;
     size_t scratch_bytes;

@@ -179,8 +179,8 @@ note_error(worker *w, int64_t i)
 {
     const job *j = w->job;
     const bool leading = j->index->packet[i].rank >= 0 &&
-            j->index->packet[i].rank < w->run->first_rank &&
-            (j->wish == NULL || pf_plan_find(j->plan, w->run, i) == NULL);
+                         j->index->packet[i].rank < w->run->first_rank &&
+                         (j->wish == NULL || pf_plan_find(j->plan, w->run, i) == NULL);
 
     if (leading) {
         return PF_OK;
@@ -197,8 +197,8 @@ mark_damaged(const worker *w)
 
     for (size_t k = 0; w->broken != NULL && k < w->run->n_target; k++) {
         const pf_target *target = &j->plan->target[w->run->first_target + k];
-        const int64_t i = j->plan->by_place ? j->index->frame_packet[target->key]
-                                            : target->key;
+        const int64_t i =
+                j->plan->by_place ? j->index->frame_packet[target->key] : target->key;
 
         if (w->broken[i] != 0 && j->wish->state[target->slot] == PF_FRAME_OK) {
             j->wish->state[target->slot] = PF_FRAME_DAMAGED;
@@ -264,7 +264,7 @@ deliver(worker *w, int64_t key)
     const pf_target *end = j->plan->target + w->run->first_target + w->run->n_target;
     const pf_target *first = target;
     const size_t n_byte = (size_t)pf_geometry_width_px(j->geometry) *
-            (size_t)pf_geometry_height_px(j->geometry) * 3;
+                          (size_t)pf_geometry_height_px(j->geometry) * 3;
     pf_status st;
 
     if (target == NULL || wish->state[target->slot] != PF_FRAME_MISSING) {
@@ -289,8 +289,8 @@ take_picture(worker *w)
 {
     job *j = w->job;
     const AVFrame *frame = w->frame;
-    const bool broken =
-            frame->decode_error_flags != 0 || (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0;
+    const bool broken = frame->decode_error_flags != 0 ||
+                        (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0;
     int64_t i = frame->pts;
     bool cut;
 
@@ -517,8 +517,8 @@ pf_decode_count(
 }
 
 pf_status
-pf_decode_look(const pf_stream *stream, pf_index *index, pf_look *look,
-        const pf_poll *poll)
+pf_decode_look(
+        const pf_stream *stream, pf_index *index, pf_look *look, const pf_poll *poll)
 {
     job j = {.stream = stream, .index = index, .poll = poll, .look = look};
 
@@ -527,11 +527,11 @@ pf_decode_look(const pf_stream *stream, pf_index *index, pf_look *look,
 }
 
 pf_status
-pf_decode_frames(const pf_stream *stream, pf_index *index,
-        const pf_geometry *geometry, const pf_wish *wish, bool *damaged)
+pf_decode_frames(const pf_stream *stream, pf_index *index, const pf_geometry *geometry,
+        const pf_wish *wish, bool *damaged)
 {
     const size_t n_byte = (size_t)pf_geometry_width_px(geometry) *
-            (size_t)pf_geometry_height_px(geometry) * 3;
+                          (size_t)pf_geometry_height_px(geometry) * 3;
     job j = {.stream = stream,
             .index = index,
             .geometry = geometry,

@@ -48,12 +48,12 @@ typedef struct pf_wish {
 
 /* Decodes everything once and sets the index's order, n_frame and counted from what
  * comes out. */
-PF_NODISCARD pf_status pf_decode_count(const pf_stream *stream, pf_index *index,
-        pf_look *look, const pf_poll *poll);
+PF_NODISCARD pf_status pf_decode_count(
+        const pf_stream *stream, pf_index *index, pf_look *look, const pf_poll *poll);
 
 /* Decodes as little as gives one picture, for its look; look->seen tells success. */
-PF_NODISCARD pf_status pf_decode_look(const pf_stream *stream, pf_index *index,
-        pf_look *look, const pf_poll *poll);
+PF_NODISCARD pf_status pf_decode_look(
+        const pf_stream *stream, pf_index *index, pf_look *look, const pf_poll *poll);
 
 /* Decodes the wanted frames. *damaged: the decoder reported an error, or a frame did
  * not come; with sequential set, what came is still what a plain decode gives.

@@ -14,8 +14,8 @@ typedef struct scanner {
     pf_nal nal;
     AVCodecContext *context; /* for the parser; never opened */
     AVCodecParserContext *parser;
-    bool reorders;      /* output order differs from stream order */
-    bool one_to_one;    /* one packet is one picture unless its bytes say otherwise */
+    bool reorders;   /* output order differs from stream order */
+    bool one_to_one; /* one packet is one picture unless its bytes say otherwise */
     int max_temporal_id;
     bool extradata_changes;
 } scanner;
@@ -57,8 +57,8 @@ scanner_init(scanner *s, const AVCodecParameters *par)
             par->extradata_size > 0 ? (size_t)par->extradata_size : 0);
     s->reorders = syntax == PF_SYNTAX_H264 || syntax == PF_SYNTAX_HEVC;
     s->one_to_one = syntax != PF_SYNTAX_OTHER ||
-            (about != NULL && (about->props & AV_CODEC_PROP_INTRA_ONLY) != 0 &&
-                    (about->props & AV_CODEC_PROP_REORDER) == 0);
+                    (about != NULL && (about->props & AV_CODEC_PROP_INTRA_ONLY) != 0 &&
+                            (about->props & AV_CODEC_PROP_REORDER) == 0);
     if (!s->reorders) {
         return PF_OK;
     }
@@ -102,7 +102,7 @@ static bool
 side_data_changes(const AVPacket *packet)
 {
     return av_packet_get_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, NULL) != NULL ||
-            av_packet_get_side_data(packet, AV_PKT_DATA_PARAM_CHANGE, NULL) != NULL;
+           av_packet_get_side_data(packet, AV_PKT_DATA_PARAM_CHANGE, NULL) != NULL;
 }
 
 static void
@@ -142,7 +142,7 @@ classify(scanner *s, const AVPacket *packet, pf_packet *entry, const char **susp
         problem = "a packet is cut short or damaged";
     }
     else if (picture.n_shown < 0 || picture.n_shown > 1 ||
-            (s->reorders && picture.n_shown == 0)) {
+             (s->reorders && picture.n_shown == 0)) {
         problem = "a packet does not hold exactly one picture";
     }
     else if (s->reorders) {
@@ -157,7 +157,8 @@ static pf_packet *
 append(pf_index *index)
 {
     if (index->n_packet == index->n_packet_room) {
-        const int64_t room = index->n_packet_room == 0 ? 1024 : 2 * index->n_packet_room;
+        const int64_t room =
+                index->n_packet_room == 0 ? 1024 : 2 * index->n_packet_room;
         size_t n_byte;
         pf_packet *grown;
 
@@ -426,7 +427,7 @@ pf_index_scan(pf_index *index, pf_container *container, const pf_limits *limits,
             index->suspect = "its codec does not give one picture a packet";
         }
         else if (index->suspect == NULL &&
-                (index->packet[0].flags & PF_PACKET_STARTS) == 0) {
+                 (index->packet[0].flags & PF_PACKET_STARTS) == 0) {
             index->suspect = "it does not start with a key picture";
         }
         if (index->suspect == NULL) {
@@ -520,7 +521,8 @@ pf_index_times(pf_index *index, int64_t nominal_pts)
     }
     last_pts = index->packet[index->frame_packet[n - 1]].duration_pts;
     if (last_pts <= 0) {
-        last_pts = n > 1 && pts[n - 1] > pts[n - 2] ? pts[n - 1] - pts[n - 2] : nominal_pts;
+        last_pts = n > 1 && pts[n - 1] > pts[n - 2] ? pts[n - 1] - pts[n - 2]
+                                                    : nominal_pts;
     }
     index->end_pts = pts[n - 1] + last_pts;
     return PF_OK;

@@ -39,9 +39,10 @@ typedef struct pf_index {
     int64_t end_pts; /* where the last frame ends */
     int64_t n_cut;   /* pictures that an edit list takes away */
 
-    bool counted;        /* the order was found by decoding everything */
-    bool damaged;        /* the decoder or the demuxer reported an error on the way */
-    const char *suspect; /* why the packets alone do not give the order; NULL: they do */
+    bool counted; /* the order was found by decoding everything */
+    bool damaged; /* the decoder or the demuxer reported an error on the way */
+    const char
+            *suspect; /* why the packets alone do not give the order; NULL: they do */
 } pf_index;
 
 typedef struct pf_limits {

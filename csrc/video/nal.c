@@ -252,8 +252,9 @@ hevc_unit(walk *w, const uint8_t *data, size_t data_bytes)
         w->all_reset = w->all_reset && (kind == 19 || kind == 20);
         w->random_access = w->random_access && (kind == 21 || kind == 19 || kind == 20);
         w->all_unreferenced = w->all_unreferenced && kind < 16 && kind % 2 == 0;
-        w->broken = w->broken || (kind >= 16 && kind <= 18) || (kind > 9 && kind < 16) ||
-                kind > 21; /* broken links skip pictures; the rest is reserved */
+        w->broken = w->broken || (kind >= 16 && kind <= 18) ||
+                    (kind > 9 && kind < 16) ||
+                    kind > 21; /* broken links skip pictures; the rest is reserved */
         if (kind >= 16 && (data[2] & 0x40) != 0 && w->nal->first_seen) {
             w->broken = true; /* no_output_of_prior_pics_flag: pictures vanish */
         }
@@ -365,9 +366,9 @@ read_units(pf_nal *nal, const uint8_t *data, size_t data_bytes)
         walk_start_codes(&w, data, data_bytes);
     }
     if (w.n_slice > 0) {
-        const bool recovers = nal->syntax == PF_SYNTAX_H264 ?
-                w.recovery_point && w.all_intra :
-                w.random_access;
+        const bool recovers = nal->syntax == PF_SYNTAX_H264
+                                      ? w.recovery_point && w.all_intra
+                                      : w.random_access;
 
         w.picture.resets = w.all_reset;
         w.picture.starts = w.all_reset || recovers;
@@ -569,8 +570,8 @@ init_hvcc(pf_nal *nal, const uint8_t *data, size_t data_bytes)
 }
 
 void
-pf_nal_init(pf_nal *nal, pf_syntax syntax, const uint8_t *extradata,
-        size_t extradata_bytes)
+pf_nal_init(
+        pf_nal *nal, pf_syntax syntax, const uint8_t *extradata, size_t extradata_bytes)
 {
     *nal = (pf_nal){.syntax = syntax};
     if (extradata == NULL || extradata_bytes < 7) {
@@ -580,7 +581,7 @@ pf_nal_init(pf_nal *nal, pf_syntax syntax, const uint8_t *extradata,
         init_avcc(nal, extradata, extradata_bytes);
     }
     else if (syntax == PF_SYNTAX_HEVC && extradata_bytes >= 23 &&
-            (extradata[0] != 0 || extradata[1] != 0 || extradata[2] > 1)) {
+             (extradata[0] != 0 || extradata[1] != 0 || extradata[2] > 1)) {
         init_hvcc(nal, extradata, extradata_bytes);
     }
     else if (syntax == PF_SYNTAX_H264 || syntax == PF_SYNTAX_HEVC) {

@@ -53,7 +53,8 @@ start_of(const pf_index *index, int64_t wanted)
     while (at > 0 && (packet[at].flags & PF_PACKET_RESETS) == 0) {
         at--;
         n_reference += (packet[at].flags & PF_PACKET_UNREFERENCED) == 0;
-        if ((packet[at].flags & PF_PACKET_STARTS) != 0 && n_reference > MAX_REFERENCES) {
+        if ((packet[at].flags & PF_PACKET_STARTS) != 0 &&
+                n_reference > MAX_REFERENCES) {
             break;
         }
     }
@@ -68,9 +69,9 @@ group(pf_plan *plan, const pf_index *index, bool joined)
 
     for (size_t i = 0; i < plan->n_target; i++) {
         const pf_target *target = &plan->target[i];
-        const bool same = run != NULL &&
-                (target->start == run->first ||
-                        (joined && target->start <= run->last + 1));
+        const bool same =
+                run != NULL && (target->start == run->first ||
+                                       (joined && target->start <= run->last + 1));
 
         if (!same) {
             run = &plan->run[plan->n_run++];

@@ -15,8 +15,8 @@ kind_name(enum AVMediaType kind)
 static pf_status
 copy_streams(pf_video *video, const AVFormatContext *format)
 {
-    video->stream_info = calloc(
-            format->nb_streams > 0 ? format->nb_streams : 1, sizeof *video->stream_info);
+    video->stream_info = calloc(format->nb_streams > 0 ? format->nb_streams : 1,
+            sizeof *video->stream_info);
     if (video->stream_info == NULL) {
         return PF_ENOMEM;
     }
@@ -99,10 +99,9 @@ settle_geometry(pf_video *video, pf_video_error *error)
     }
     video->geometry.stored_width_px = look->width_px;
     video->geometry.stored_height_px = look->height_px;
-    pf_geometry_orient(&video->geometry,
-            look->has_display_matrix ? look->display_matrix
-                    : video->has_matrix ? video->display_matrix
-                                        : NULL);
+    pf_geometry_orient(&video->geometry, look->has_display_matrix ? look->display_matrix
+                                         : video->has_matrix ? video->display_matrix
+                                                             : NULL);
     return PF_OK;
 }
 
@@ -225,7 +224,8 @@ pf_video_recount(pf_video *video, const pf_poll *poll, bool *changed)
         index->n_frame = n_before;
         return st;
     }
-    *changed = index->n_frame != n_before ||
+    *changed =
+            index->n_frame != n_before ||
             memcmp(before, index->frame_packet, (size_t)n_before * sizeof *before) != 0;
     free(before);
     return pf_index_times(index, nominal_pts(video));

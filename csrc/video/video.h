@@ -35,13 +35,15 @@ typedef struct pf_video {
 /* Scans the file; counts by decoding where the packets do not suffice. stream_index -1
  * is the best one. On failure error says why (PF_EIO, PF_EDATA, PF_EBACKEND,
  * PF_EOVERFLOW for a limit, PF_ENOMEM). The video must be closed in every case. */
-PF_NODISCARD pf_status pf_video_open(pf_video *video, const char *path, int stream_index,
-        const pf_limits *limits, const pf_poll *poll, pf_video_error *error);
+PF_NODISCARD pf_status pf_video_open(pf_video *video, const char *path,
+        int stream_index, const pf_limits *limits, const pf_poll *poll,
+        pf_video_error *error);
 
 /* Decodes the wanted frames, at first with as little work as possible; when the decoder
  * meets an error, once more from the start with nothing left out. *damaged tells that
  * the second attempt was needed or an error was met. */
-PF_NODISCARD pf_status pf_video_read(pf_video *video, const pf_wish *wish, bool *damaged);
+PF_NODISCARD pf_status pf_video_read(
+        pf_video *video, const pf_wish *wish, bool *damaged);
 
 /* Finds the order by decoding everything, also where the packets seemed to suffice.
  * *changed: the frames are no longer those of before. */
