@@ -36,7 +36,7 @@ def sampling_card(run: Mapping[str, Any]) -> dict[str, Any]:
         "dense": settings.get("dense"),
         "orders": settings.get("orders"),
         "seed": settings.get("seed"),
-        "model": scorer.get("model", scorer.get("class")),
+        "model": scorer.get("path") or scorer.get("model") or scorer.get("class"),
         "score": scorer.get("score"),
         "prompt": scorer.get("prompt"),
         "pixels": scorer.get("pixels"),

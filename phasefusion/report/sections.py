@@ -335,6 +335,12 @@ def _consistency(numbers: Mapping[str, Any]) -> Section:
             f"Rating: {values['rating']}; inconsistency points to: "
             f"{values['attribution']}."
         )
+    if not math.isnan(values["robust"]):
+        notes.append(
+            f"Posterior pooled over phases and orders: above 0.75 (robust) in "
+            f"{percent(values['robust'])} % of the questions, below 0.55 (fragile) in "
+            f"{percent(values['fragile'])} %."
+        )
     if values["configurations"]:
         notes.append(
             f"Accuracy over {values['configurations']} phase and order configurations: "

@@ -23,6 +23,8 @@ from phasefusion.stats import (
 )
 
 FORMAT = 1
+#: Pooled posterior above and below which an item is called robust or fragile.
+ROBUST, FRAGILE = 0.75, 0.55
 _Z_95 = 1.959963984540054
 _COMPARED = ("single", "union", "dense", "vote")
 
@@ -325,11 +327,14 @@ def _consistency(table: Table, columns: ItemColumns) -> Numbers:
     both = (fpc["value"], ooc["value"])
     defined = not any(map(math.isnan, both))
     configurations = _configurations(table)
+    pooled = ~np.isnan(table.pooled_top)
     return {
         "fpc": {"pairwise": fpc, "unanimous": rate(1 - over_phases.any)},
         "ooc": {"pairwise": ooc, "unanimous": rate(1 - over_orders.any)},
         "rating": stableeval_rating(*both) if defined else None,
         "attribution": attribution(*both) if defined else None,
+        "robust": _share(table.pooled_top > ROBUST, pooled),
+        "fragile": _share(table.pooled_top < FRAGILE, pooled),
         "mean_accuracy": _mean(configurations),
         "accuracy_sd": (
             float(np.std(configurations, ddof=1))

@@ -57,6 +57,8 @@ class Table:
         -1 beyond an item's orders and options.
     n_phases : ndarray, shape (n,), int64
         Phases of each item; 0 without phase passes.
+    pooled_top : ndarray, shape (n,), float64
+        Greatest posterior after pooling phases and orders; NaN where one is missing.
     arms : mapping from (str, bool) to Outcomes
         By arm and whether it is on the shifted origin; phase views are "phase 0", ...
     """
@@ -67,6 +69,7 @@ class Table:
     n_orders: NDArray[np.int64]
     order: NDArray[np.int64]
     n_phases: NDArray[np.int64]
+    pooled_top: NDArray[np.float64]
     arms: Mapping[tuple[str, bool], Outcomes]
 
     @property
@@ -124,6 +127,7 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
         seed=seed,
     )
     content = passes.content_logprobs()
+    pooled_top = np.full(len(passes.items), np.nan)
     arms: dict[tuple[str, bool], Outcomes] = {}
     for shifted in (False, True):
         blocks = {}
@@ -134,6 +138,8 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
         single = _single_phase(settings, shifted)
         for name, outcomes in make.arms(blocks, single).items():
             arms[name, shifted] = outcomes
+        if "phase" in blocks and not shifted:
+            pooled_top = make.pooled_top(blocks["phase"])
     return Table(
         items=passes.items,
         gold=np.array(gold, np.int64),
@@ -141,6 +147,7 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
         n_orders=n_orders,
         order=order,
         n_phases=n_phases,
+        pooled_top=pooled_top,
         arms=arms,
     )
 
@@ -215,6 +222,21 @@ class _Maker:
             if "single" not in made and view is not None:
                 made["single"] = made[f"phase {view}"]
         return made
+
+    def pooled_top(self, block: _Block) -> NDArray[np.float64]:
+        """Pool all phases and orders of every item; its greatest posterior."""
+        fused = fuse_items(
+            block.logp,
+            n_options=self.n_options,
+            over=("phase", "order"),
+            missing="available",
+            item_ids=self.ids,
+            seed=self.seed,
+        )
+        wanted = self.n_phases * self.n_orders
+        top: NDArray[np.float64] = fused.posterior.max(axis=1)
+        top[(fused.n_valid != wanted) | (wanted == 0)] = np.nan
+        return top
 
     def _single_view(self, single: Fraction | None, n_phases: int) -> int | None:
         """Tell which phase view is the single pass, if one is on every clip.

@@ -335,6 +335,17 @@ def test_consistency(made):
         "high" if low >= 0.85 and high >= 0.9 else "low" if low < 0.75 else "medium"
     )
     assert values["rating"] == rating
+    tops = []
+    for q in items:
+        every = [
+            plain.arm_posterior(q, view, False, order)
+            for view in views
+            for order in plain.orders[q]
+        ]
+        tops.append(max(mean(p[c] for p in every) for c in range(plain.k[q])))
+    assert values["robust"] == pytest.approx(mean(top > 0.75 for top in tops))
+    assert values["fragile"] == pytest.approx(mean(top < 0.55 for top in tops))
+    assert 0 < values["robust"] + values["fragile"]
     scored = [q for q in items if plain.gold[q] is not None]
     n_orders = min(len(plain.orders[q]) for q in scored)
     accuracies = [
