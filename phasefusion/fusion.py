@@ -83,6 +83,13 @@ class FusedPosterior:
     pool: Pool
     missing: Missing
 
+    @property
+    def tie_set(self) -> NDArray[np.bool_]:
+        """Options within 4 epsilon of the best, shape of `posterior`."""
+        best = self.posterior.max(axis=-1, keepdims=True)
+        limit = best - 4 * np.finfo(np.float64).eps * best
+        return np.asarray(self.posterior >= limit, dtype=np.bool_)
+
     def __repr__(self) -> str:
         passes = f"{int(self.valid.sum())} of {self.valid.size} passes valid"
         rule = f"{self.pool} pool"

@@ -89,6 +89,7 @@ def fuse(inputs: Inputs, wanted: Results) -> Results:
         "valid": bool(linear.answer >= 0),
         "valid_pass": linear.valid,
         "tied": linear.tied,
+        "tie_set": np.flatnonzero(linear.tie_set),
         "phase_answers": linear.phase_answers,
     }
 

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <stdlib.h>
+
 #include "base/random.h"
 #include "stats/consensus.h"
 #include "stats/flips.h"
@@ -190,6 +192,34 @@ check_flip_arguments(void)
     CHECK(pf_flips_count(&table, &counts) == PF_OK);
 }
 
+/* Allocations are made by these where the linker wraps malloc and its like. */
+static bool memory_is_full;
+
+void *__real_malloc(size_t n_bytes) __attribute__((weak));
+void *__wrap_malloc(size_t n_bytes);
+
+void *
+__wrap_malloc(size_t n_bytes)
+{
+    return memory_is_full ? NULL : __real_malloc(n_bytes);
+}
+
+static void
+check_full_memory(void)
+{
+    static const int64_t answer[4] = {0, 1, 1, 1};
+    const pf_answer_table table = {answer, 2, 2, 2};
+    int64_t n_differ[4];
+    int64_t n_both[4];
+
+    memory_is_full = __real_malloc != NULL;
+    CHECK(pf_flips_pairs(&table, NULL, n_differ, n_both) ==
+            (memory_is_full ? PF_ENOMEM : PF_OK));
+    memory_is_full = false;
+    CHECK(pf_flips_pairs(&table, NULL, n_differ, n_both) == PF_OK);
+    CHECK(n_differ[1] == 1 && n_both[1] == 2);
+}
+
 static void
 check_rarefaction(void)
 {
@@ -265,6 +295,7 @@ main(void)
         check_flips(n_passes[i]);
     }
     check_flip_arguments();
+    check_full_memory();
     check_rarefaction();
     check_consensus();
     return check_report("stats");

@@ -82,6 +82,8 @@ def test_missing_passes():
     logp[0, 3, 1:] = -np.inf  # legal
     fused = pf.fuse(logp, item_id="q7")
     assert fused.answer.tolist()[:3] == [-1, -1, -1]
+    assert not fused.tie_set[:3].any()
+    assert fused.tie_set[3].sum() == 1
     assert fused.answer[3] >= 0
     assert np.isnan(fused.posterior[:3]).all()
     assert np.isnan(fused.margin[:3]).all()
@@ -118,6 +120,7 @@ def test_ties_follow_the_priority_of_the_item():
         fused = pf.fuse(logp, item_id=f"q{i}")
         assert fused.tied
         assert fused.margin == 0.0
+        assert fused.tie_set.tolist() == [True, True, False]
         order = pf.stats.tie_priority(f"q{i}", 3).tolist()
         assert fused.answer == next(k for k in order if k in (0, 1))
         answers.add(fused.answer)
