@@ -171,7 +171,7 @@ def _resize(
     threads: int,
     level: Level,
 ) -> NDArray[np.uint8]:
-    """Do what `resize` does with an instruction set of choice, for tests and benchmarks."""
+    """Do what `resize` does, for tests and benchmarks with one instruction set."""
     frames = _check_frames(frames)
     height, width = _check_size(size)
     _check_options(filter, first_pass, threads)
@@ -192,7 +192,7 @@ def _resize_normalize(
     threads: int,
     level: Level,
 ) -> NDArray[np.float32]:
-    """Do what `resize_normalize` does with an instruction set of choice."""
+    """Do what `resize_normalize` does, with one instruction set."""
     frames = _check_frames(frames)
     height, width = _check_size(size)
     _check_options(filter, first_pass, threads)

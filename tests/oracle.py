@@ -290,3 +290,139 @@ def plurality(votes, n_options, seed, mean_posterior, rule):
 
 
 # ---------------------------------------------------------------- frames
+
+# (source, destination), both (height, width)
+FRAME_SIZES = [
+    ((1, 1), (1, 1)),
+    ((1, 1), (9, 7)),
+    ((9, 7), (1, 1)),
+    ((1, 97), (13, 5)),
+    ((97, 1), (5, 13)),
+    ((64, 64), (64, 64)),  # no pass
+    ((101, 103), (101, 50)),  # horizontal pass alone
+    ((101, 103), (47, 103)),  # vertical pass alone
+    ((37, 53), (19, 23)),  # primes, down
+    ((19, 23), (53, 61)),  # primes, up
+    ((40, 63), (320, 504)),  # 8x up
+    ((16, 16), (17, 15)),
+    ((3, 2000), (50, 7)),
+    ((2000, 3), (7, 50)),
+    ((2, 2731), (3, 2)),
+    ((240, 426), (224, 224)),
+    ((426, 240), (224, 224)),  # portrait: Pillow 13 starts with the vertical pass
+    ((360, 640), (448, 448)),
+]
+FRAME_SIZES_LARGE = [
+    ((720, 1280), (448, 448)),
+    ((1080, 1920), (384, 384)),
+    ((2160, 3840), (448, 448)),
+]
+
+
+def _box(x):
+    return 1.0 if -0.5 < x <= 0.5 else 0.0
+
+
+def _bilinear(x):
+    return max(0.0, 1.0 - abs(x))
+
+
+def _hamming(x):
+    # 0.54 and 0.46 are float32 in Pillow
+    if x == 0.0:
+        return 1.0
+    if abs(x) >= 1.0:
+        return 0.0
+    angle = abs(x) * math.pi
+    window = float(np.float32(0.54)) + float(np.float32(0.46)) * math.cos(angle)
+    return math.sin(angle) / angle * window
+
+
+def _bicubic(x, a=-0.5):
+    x = abs(x)
+    if x < 1.0:
+        return ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+    if x < 2.0:
+        return (((x - 5.0) * x + 8.0) * x - 4.0) * a
+    return 0.0
+
+
+def _sinc(x):
+    return 1.0 if x == 0.0 else math.sin(x * math.pi) / (x * math.pi)
+
+
+def _lanczos(x):
+    return _sinc(x) * _sinc(x / 3.0) if -3.0 <= x < 3.0 else 0.0
+
+
+FILTERS = {  # value, support in pixels
+    "box": (_box, 0.5),
+    "bilinear": (_bilinear, 1.0),
+    "hamming": (_hamming, 1.0),
+    "bicubic": (_bicubic, 2.0),
+    "lanczos": (_lanczos, 3.0),
+}
+WEIGHT_BITS = 22
+
+
+def resize_weights(n_source, n_result, filter):
+    """First source pixel and integer weights of every resized pixel."""
+    value, support = FILTERS[filter]
+    scale = n_source / n_result
+    widen = max(scale, 1.0)
+    weights = []
+    for x in range(n_result):
+        centre = (x + 0.5) * scale
+        first = max(int(centre - support * widen + 0.5), 0)
+        end = min(int(centre + support * widen + 0.5), n_source)
+        real = [value((i - centre + 0.5) * (1.0 / widen)) for i in range(first, end)]
+        total = 0.0
+        for v in real:
+            total += v
+        scaled = [(v / total if total else v) * 2**WEIGHT_BITS for v in real]
+        whole = [int(v - 0.5 if v < 0 else v + 0.5) for v in scaled]
+        weights.append((first, np.array(whole, np.int64)))
+    return weights
+
+
+def _resize_rows(image, n_rows, filter):
+    """Resize axis 0; no pass when it keeps its size."""
+    if len(image) == n_rows:
+        return image
+    half = 1 << (WEIGHT_BITS - 1)
+    wide = image.astype(np.int64)
+    rows = [
+        (np.tensordot(w, wide[first : first + len(w)], 1) + half) >> WEIGHT_BITS
+        for first, w in resize_weights(len(image), n_rows, filter)
+    ]
+    return np.clip(np.stack(rows), 0, 255).astype(np.uint8)
+
+
+def is_vertical_first(source, size):
+    """Pillow's rule since 13.0, from (height, width) to (height, width)."""
+    height_lost, width_lost = source[0] - size[0], source[1] - size[1]
+    return height_lost > 0 and width_lost != 0 and height_lost > 2 * width_lost
+
+
+def resize(image, size, filter="bicubic", vertical_first=None):
+    """Resize uint8 (H, W, 3) in two passes, rounded to uint8 in between."""
+    if vertical_first is None:
+        vertical_first = is_vertical_first(image.shape, size)
+
+    def vertical(pixels):
+        return _resize_rows(pixels, size[0], filter)
+
+    def horizontal(pixels):
+        turned = pixels.transpose(1, 0, 2)
+        return _resize_rows(turned, size[1], filter).transpose(1, 0, 2)
+
+    return (
+        horizontal(vertical(image)) if vertical_first else vertical(horizontal(image))
+    )
+
+
+def normalise(image, mean, std):
+    """Turn uint8 (..., H, W, 3) into float32 planes, one float32 step a time."""
+    unit = image.astype(np.float32) * np.float32(1 / 255)
+    centred = unit - np.asarray(mean, np.float32)
+    return np.moveaxis(centred / np.asarray(std, np.float32), -1, -3)

@@ -11,9 +11,13 @@
 /* Half of the last place that is kept: sums start here, then drop PF_WEIGHT_BITS. */
 #define PF_WEIGHT_HALF ((int32_t)1 << (PF_WEIGHT_BITS - 1))
 
-/* Rows that the horizontal pass makes at a time: enough to use a table again while it
- * is in registers, few enough for the window to stay in the second-level cache. */
-#define PF_BLOCK_ROWS 8
+/* Rows that the horizontal pass makes together: enough to use each weight several
+ * times, few enough for the processor to follow as streams. */
+#define PF_BLOCK_ROWS 4
+
+/* Rows that the window between the passes has beyond the taps of a row: a multiple of
+ * PF_BLOCK_ROWS. The window should stay in the second-level cache. */
+#define PF_WINDOW_ROWS 32
 
 /* The pixel that a finished sum stands for. Right shift of a negative int is
  * arithmetic on every compiler that can build this. */

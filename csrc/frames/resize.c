@@ -100,7 +100,7 @@ pf_resize_plan_init(pf_resize_plan *plan, pf_size src, pf_size dst,
         pf_resize_plan_free(plan);
         return st;
     }
-    plan->window_rows = plan->y.n_tap_max + PF_BLOCK_ROWS;
+    plan->window_rows = plan->y.n_tap_max + PF_WINDOW_ROWS;
     return PF_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "frames/kernels.h"
 
 #if PF_X86
+#include <assert.h>
 #include <immintrin.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,7 +215,9 @@ four_rows(const struct step *step, size_t n_step, const uint8_t *const src[4],
     store_px(dst[3], _mm_extract_epi32(rgbx, 3));
 }
 
-/* Four rows at a time; when fewer are left, the last one is made again. */
+static_assert(PF_BLOCK_ROWS == 4, "four_rows() makes a block");
+
+/* A block at a time; when fewer rows are left, the last one is made again. */
 TARGET static void
 horizontal(
         const pf_resize_plan *plan, pf_rows src, size_t n_row, uint8_t *PF_RESTRICT dst)
@@ -222,7 +225,7 @@ horizontal(
     const struct tables *tables = plan->tables;
     const size_t n_bytes = 3 * (size_t)plan->x.dst_px;
 
-    for (size_t y = 0; y < n_row; y += 4) {
+    for (size_t y = 0; y < n_row; y += PF_BLOCK_ROWS) {
         const struct step *step = tables->step;
         const uint8_t *in[4];
         uint8_t *out[4];

@@ -317,20 +317,20 @@ store(uint8_t *row, size_t at, __m128i bytes, const struct edge *edge)
     _mm_mask_storeu_epi8(row + at, (__mmask16)(0xffffu >> (N_LANE - n_bytes)), bytes);
 }
 
-/* One group of four rows; edge is NULL, a constant where this is used, away from the
- * ends of the rows. */
+/* One group of a block of rows; edge is NULL, a constant where this is used, away from
+ * the ends of the rows. */
 INLINE void
-four_rows(const struct tables *tables, size_t g, const uint8_t *const src[4],
-        uint8_t *const dst[4], const struct edge *edge)
+block(const struct tables *tables, size_t g, const uint8_t *const src[PF_BLOCK_ROWS],
+        uint8_t *const dst[PF_BLOCK_ROWS], const struct edge *edge)
 {
     const struct step *step = tables->step + g * tables->n_step;
     const __m512i pick = _mm512_load_si512(tables->group[g].pick);
     const size_t stride = 12 * tables->n_part;
     size_t at = (size_t)tables->group[g].first_bytes;
     const size_t end = at + stride * tables->n_step;
-    __m512i sum[4][3];
+    __m512i sum[PF_BLOCK_ROWS][3];
 
-    for (size_t r = 0; r < 4; r++) {
+    for (size_t r = 0; r < PF_BLOCK_ROWS; r++) {
         sum[r][0] = _mm512_setzero_si512();
         sum[r][1] = _mm512_setzero_si512();
         sum[r][2] = _mm512_setzero_si512();
@@ -339,7 +339,7 @@ four_rows(const struct tables *tables, size_t g, const uint8_t *const src[4],
         const __m512i digit[3] = {_mm512_load_si512(step->digit[0]),
                 _mm512_load_si512(step->digit[1]), _mm512_load_si512(step->digit[2])};
 
-        for (size_t r = 0; r < 4; r++) {
+        for (size_t r = 0; r < PF_BLOCK_ROWS; r++) {
             const __m512i taps = _mm512_permutexvar_epi8(pick, load(src[r], at, edge));
 
             sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], taps, digit[0]);
@@ -349,7 +349,7 @@ four_rows(const struct tables *tables, size_t g, const uint8_t *const src[4],
         step++;
         at += stride;
     } while (at < end);
-    for (size_t r = 0; r < 4; r++) {
+    for (size_t r = 0; r < PF_BLOCK_ROWS; r++) {
         const __m512i px =
                 finish(join(sum[r][0], sum[r][1], sum[r][2]), tables->n_part);
 
@@ -357,44 +357,30 @@ four_rows(const struct tables *tables, size_t g, const uint8_t *const src[4],
     }
 }
 
-/* Groups outside, rows inside: the weights of a group stay in the first-level cache
- * for all rows of the block. A block that is no multiple of four ends with a row that
- * is made again. */
+/* A block at a time; when fewer rows are left, the last one is made again. */
 TARGET static void
-block_rows(const pf_resize_plan *plan, const uint8_t *const src[PF_BLOCK_ROWS],
-        uint8_t *const dst[PF_BLOCK_ROWS], size_t n_row)
-{
-    const struct tables *tables = plan->tables;
-    const struct edge edge = {3 * (size_t)plan->x.src_px, 3 * (size_t)plan->x.dst_px};
-
-    for (size_t g = 0; g < tables->n_fast_group; g++) {
-        for (size_t y = 0; y < n_row; y += 4) {
-            four_rows(tables, g, src + y, dst + y, NULL);
-        }
-    }
-    for (size_t g = tables->n_fast_group; g < tables->n_group; g++) {
-        for (size_t y = 0; y < n_row; y += 4) {
-            four_rows(tables, g, src + y, dst + y, &edge);
-        }
-    }
-}
-
-static void
 horizontal(
         const pf_resize_plan *plan, pf_rows src, size_t n_row, uint8_t *PF_RESTRICT dst)
 {
-    for (size_t block = 0; block < n_row; block += PF_BLOCK_ROWS) {
+    const struct tables *tables = plan->tables;
+    const struct edge edge = {src.n_bytes, 3 * (size_t)plan->x.dst_px};
+
+    for (size_t y = 0; y < n_row; y += PF_BLOCK_ROWS) {
         const uint8_t *in[PF_BLOCK_ROWS];
         uint8_t *out[PF_BLOCK_ROWS];
-        const size_t rest = n_row - block;
 
         for (size_t r = 0; r < PF_BLOCK_ROWS; r++) {
-            const size_t row = block + (r < rest ? r : rest - 1);
+            const size_t row = y + r < n_row ? y + r : n_row - 1;
 
             in[r] = src.rgb + (ptrdiff_t)row * src.row_bytes;
-            out[r] = dst + row * 3 * (size_t)plan->x.dst_px;
+            out[r] = dst + row * edge.dst_bytes;
         }
-        block_rows(plan, in, out, rest < PF_BLOCK_ROWS ? rest : PF_BLOCK_ROWS);
+        for (size_t g = 0; g < tables->n_fast_group; g++) {
+            block(tables, g, in, out, NULL);
+        }
+        for (size_t g = tables->n_fast_group; g < tables->n_group; g++) {
+            block(tables, g, in, out, &edge);
+        }
     }
 }
 

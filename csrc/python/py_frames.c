@@ -58,7 +58,9 @@ describe_frames(PyObject *frames, pf_batch_src *batch)
         }
     }
     dims += n_lead;
-    if (dims[2] != 3 || strides[2] != 1 || (dims[1] > 1 && strides[1] != 3)) {
+    if (dims[2] != 3 ||
+            (n_frame > 0 && /* no frames, any strides */
+                    (strides[2] != 1 || (dims[1] > 1 && strides[1] != 3)))) {
         PyErr_SetString(PyExc_ValueError,
                 "frames must have 3 as the last axis and contiguous rows");
         return NULL;

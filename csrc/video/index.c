@@ -17,7 +17,7 @@ typedef struct scanner {
     bool reorders;   /* output order differs from stream order */
     bool one_to_one; /* one packet is one picture unless its bytes say otherwise */
     int max_temporal_id;
-    bool extradata_changes;
+    bool has_side_data; /* that lasts */
 } scanner;
 
 static pf_syntax
@@ -98,11 +98,19 @@ parse_order(scanner *s, const AVPacket *packet, pf_packet *entry)
     return NULL;
 }
 
+/* Side data that later packets rely on: without this packet they decode differently. */
 static bool
 side_data_changes(const AVPacket *packet)
 {
-    return av_packet_get_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, NULL) != NULL ||
-           av_packet_get_side_data(packet, AV_PKT_DATA_PARAM_CHANGE, NULL) != NULL;
+    static const enum AVPacketSideDataType lasting[] = {
+            AV_PKT_DATA_NEW_EXTRADATA, AV_PKT_DATA_PARAM_CHANGE, AV_PKT_DATA_PALETTE};
+
+    for (size_t i = 0; i < sizeof lasting / sizeof *lasting; i++) {
+        if (av_packet_get_side_data(packet, lasting[i], NULL) != NULL) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void
@@ -133,7 +141,7 @@ classify(scanner *s, const AVPacket *packet, pf_packet *entry, const char **susp
         entry->flags |= PF_PACKET_HIDDEN;
     }
     if (side_data_changes(packet)) {
-        s->extradata_changes = true;
+        s->has_side_data = true;
     }
     if (n_byte == 0) {
         problem = "a packet is empty";
@@ -399,7 +407,7 @@ settle_flags(pf_index *index, const scanner *s)
         if (entry->temporal_id < s->max_temporal_id) {
             entry->flags &= ~(uint32_t)PF_PACKET_UNREFERENCED;
         }
-        if (s->extradata_changes && i > 0) {
+        if (s->has_side_data && i > 0) {
             entry->flags &= ~(uint32_t)(PF_PACKET_STARTS | PF_PACKET_UNREFERENCED);
         }
     }
@@ -495,6 +503,33 @@ unfold_times(int64_t *pts, int64_t n_frame, int64_t nominal_pts)
     }
 }
 
+/* Decoding times run ahead of presentation by a constant: half of the frames whose
+ * presentation time is known say at most how much. */
+static void
+shift_times(const pf_index *index, int64_t *pts)
+{
+    int64_t *ahead = calloc((size_t)index->n_frame, sizeof *ahead);
+    int64_t n_known = 0;
+    int64_t shift;
+
+    if (ahead == NULL) {
+        return; /* times off by a frame or two, in the least important of cases */
+    }
+    for (int64_t i = 0; i < index->n_frame; i++) {
+        const int64_t known = index->packet[index->frame_packet[i]].pts;
+
+        if (known != AV_NOPTS_VALUE) {
+            ahead[n_known++] = known - pts[i];
+        }
+    }
+    qsort(ahead, (size_t)n_known, sizeof *ahead, compare_pts);
+    shift = n_known > 0 ? ahead[n_known / 2] : 0;
+    for (int64_t i = 0; i < index->n_frame; i++) {
+        pts[i] += shift;
+    }
+    free(ahead);
+}
+
 pf_status
 pf_index_times(pf_index *index, int64_t nominal_pts)
 {
@@ -511,13 +546,18 @@ pf_index_times(pf_index *index, int64_t nominal_pts)
     if (n == 0) {
         return PF_OK;
     }
-    if (!collect_times(index, false, pts) && !collect_times(index, true, pts)) {
+    if (collect_times(index, false, pts)) {
+        if (!sort_times(pts, n)) {
+            unfold_times(pts, n, nominal_pts);
+        }
+    }
+    else if (collect_times(index, true, pts) && sort_times(pts, n)) {
+        shift_times(index, pts);
+    }
+    else {
         for (int64_t i = 0; i < n; i++) {
             pts[i] = i * nominal_pts;
         }
-    }
-    if (!sort_times(pts, n)) {
-        unfold_times(pts, n, nominal_pts);
     }
     last_pts = index->packet[index->frame_packet[n - 1]].duration_pts;
     if (last_pts <= 0) {

@@ -16,6 +16,7 @@ from phasefusion.errors import (
 )
 from phasefusion.scoring import HFOptionScorer, PromptTemplate, Scorer
 from phasefusion.scoring.pixels import PixelSettings
+from phasefusion.scoring.prefix import RowScores
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -76,6 +77,12 @@ def test_letters_equal_passes_by_hand(model, tokenizer, clip, build, scorer):
     assert scores.kind == "letter"
     assert scores.notes == ()
     assert isinstance(scorer, Scorer)
+
+
+def test_the_model_is_put_into_evaluation_mode(model, tokenizer):
+    trained = copy.deepcopy(model).train()
+    HFOptionScorer(trained, tokenizer)
+    assert not any(module.training for module in trained.modules())
 
 
 def test_both_letter_ids_are_added(build, clip):
@@ -286,6 +293,24 @@ def test_logits_that_are_no_numbers_make_invalid_rows(
     assert not scores.valid.any()
     assert any(note.startswith("phase 1, ") for note in scores.notes)
     assert all(reason in note for note in scores.notes)
+
+
+def test_one_bad_text_spoils_its_order(model, tokenizer, clip, build, monkeypatch):
+    scorer = HFOptionScorer(
+        model, tokenizer, size=build.SIZE, score="text", prompt=PromptTemplate()
+    )
+    run = scorer._passes.run
+
+    def run_and_lose_one(rows, visual):
+        scores = run(rows, visual)
+        lost = np.full_like(scores[4].logprobs, np.nan)
+        return [*scores[:4], RowScores(lost, "lost"), *scores[5:]]
+
+    monkeypatch.setattr(scorer._passes, "run", run_and_lose_one)
+    scores = scorer.score(clip, QUESTION, OPTIONS, orders=ORDERS)
+    assert np.isnan(scores.logprobs[:, 1]).all()
+    assert scores.valid.tolist() == [[True, False, True]] * 2
+    assert scores.notes == ("phase 0, row 4: lost", "phase 1, row 4: lost")
 
 
 def test_masked_tokens_are_no_problem(model, tokenizer, clip, build):

@@ -168,6 +168,13 @@ def test_both_ids_of_a_letter_are_found():
     assert alone.ids == ((65, 66),)
 
 
+def test_one_id_for_both_is_counted_once():
+    def encode(text):
+        return characters(text.replace(" ", ""))
+
+    assert letter_tokens(encode, "answer:\n", 2).ids == ((65, 66),)
+
+
 def test_a_variant_must_serve_every_letter():
     assert letter_tokens(pairs(" A"), "answer:\n", 2).ids == ((65, 66),)
 
