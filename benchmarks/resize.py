@@ -5,8 +5,10 @@ median over the rounds of peer time / our time, CPU seconds of one thread. Befor
 anything is timed, our pixels are compared with Pillow's and our floats with NumPy's.
 
 Goals: resize + normalise at 1280x720 to 448x448 at least 5x (AVX2) and 9x (AVX-512)
-as fast as Pillow and NumPy; at every size at least 1.0x and 1.6x as fast as torch,
-whose uint8 result is not exact. Exit code 1 when one is missed.
+as fast as Pillow and NumPy; at least 1.0x and 1.6x as fast as torch at every size but
+the last two, which are there for information. torch's uint8 result is not exact: its
+weights have 16 bits where ours, as Pillow's, have 22. Exit code 1 when a goal is
+missed.
 
     python benchmarks/resize.py [--rounds 15] [--frames 8]
 """
@@ -33,10 +35,11 @@ SIZES = [  # source, destination, both (height, width)
     ((1280, 720), (448, 448)),
     ((2160, 3840), (448, 448)),
 ]
+N_GOAL_SIZES = 5
 MEAN = np.array([0.48145466, 0.4578275, 0.40821073], np.float32)
 STD = np.array([0.26862954, 0.26130258, 0.27577711], np.float32)
 PILLOW_GOAL = {"avx2": 5.0, "avx512": 9.0}  # at SIZES[0]
-TORCH_GOAL = {"avx2": 1.0, "avx512": 1.6}  # everywhere
+TORCH_GOAL = {"avx2": 1.0, "avx512": 1.6}  # at the first N_GOAL_SIZES
 
 Batch = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -151,7 +154,9 @@ def main() -> int:
                 continue
             ratio = {p: float(np.median(seconds[p] / values)) for p in peers}
             print("".join(f"   {ratio[p]:5.2f}x {p}" for p in peers))
-            goals = {"torch u8+norm": TORCH_GOAL.get(name, 0.0)}
+            goals = {}
+            if (source, size) in SIZES[:N_GOAL_SIZES]:
+                goals["torch u8+norm"] = TORCH_GOAL.get(name, 0.0)
             if (source, size) == SIZES[0]:
                 goals["pillow+numpy"] = PILLOW_GOAL.get(name, 0.0)
             missed += [

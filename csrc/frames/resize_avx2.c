@@ -155,10 +155,20 @@ four_weights(const int16_t weight[4])
     return _mm256_broadcastq_epi64(_mm_loadl_epi64((const void *)weight));
 }
 
-INLINE __m256i
-join(__m256i high, __m256i low)
+/* Eight sums. gcc copies every sum in every step when they are __m256i. */
+typedef uint32_t lanes __attribute__((vector_size(32)));
+
+/* Sixteen products, two to a sum. */
+INLINE lanes
+dot(__m256i taps, __m256i weights)
 {
-    return _mm256_add_epi32(_mm256_slli_epi32(high, LOW_BITS), low);
+    return (lanes)_mm256_madd_epi16(taps, weights);
+}
+
+INLINE __m256i
+join(lanes high, lanes low)
+{
+    return (__m256i)((high << LOW_BITS) + low);
 }
 
 /* The pixels of two rows from their sums in the order of spread(): red and green of
@@ -185,8 +195,8 @@ four_rows(const struct step *step, size_t n_step, const uint8_t *const src[4],
         size_t at, uint8_t *const dst[4])
 {
     const size_t end = at + 12 * n_step;
-    __m256i high[4] = {0};
-    __m256i low[4] = {0};
+    lanes high[4] = {0};
+    lanes low[4] = {0};
     __m256i px;
     __m128i rgbx;
 
@@ -197,8 +207,8 @@ four_rows(const struct step *step, size_t n_step, const uint8_t *const src[4],
         for (size_t r = 0; r < 4; r++) {
             const __m256i v = spread(src[r] + at);
 
-            high[r] = _mm256_add_epi32(high[r], _mm256_madd_epi16(v, w_high));
-            low[r] = _mm256_add_epi32(low[r], _mm256_madd_epi16(v, w_low));
+            high[r] += dot(v, w_high);
+            low[r] += dot(v, w_low);
             __asm__("" : "+x"(high[r]), "+x"(low[r]));
         }
         step++;
@@ -252,9 +262,10 @@ INLINE __m256i
 column(const struct pair *pair, size_t n_tap, const uint8_t *src, ptrdiff_t row_bytes)
 {
     const __m256i zero = _mm256_setzero_si256();
-    const __m256i half = _mm256_set1_epi32(PF_WEIGHT_HALF);
-    __m256i high[4] = {zero, zero, zero, zero};
-    __m256i low[4] = {half, half, half, half};
+    const lanes half = (lanes)_mm256_set1_epi32(PF_WEIGHT_HALF);
+    lanes high[4] = {0};
+    lanes low[4] = {half, half, half, half};
+    __m256i px[4];
 
     for (size_t i = 0; i < n_tap; i += 2, pair++) {
         const uint8_t *next = i + 1 < n_tap ? src + row_bytes : src; /* weight 0 */
@@ -272,16 +283,16 @@ column(const struct pair *pair, size_t n_tap, const uint8_t *src, ptrdiff_t row_
         };
 
         for (size_t q = 0; q < 4; q++) {
-            high[q] = _mm256_add_epi32(high[q], _mm256_madd_epi16(ab[q], w_high));
-            low[q] = _mm256_add_epi32(low[q], _mm256_madd_epi16(ab[q], w_low));
+            high[q] += dot(ab[q], w_high);
+            low[q] += dot(ab[q], w_low);
         }
         src = next + row_bytes;
     }
     for (size_t q = 0; q < 4; q++) {
-        low[q] = _mm256_srai_epi32(join(high[q], low[q]), PF_WEIGHT_BITS);
+        px[q] = _mm256_srai_epi32(join(high[q], low[q]), PF_WEIGHT_BITS);
     }
     return _mm256_packus_epi16(
-            _mm256_packs_epi32(low[0], low[1]), _mm256_packs_epi32(low[2], low[3]));
+            _mm256_packs_epi32(px[0], px[1]), _mm256_packs_epi32(px[2], px[3]));
 }
 
 TARGET static void

@@ -254,12 +254,26 @@ tables_free(void *opaque)
     free(tables);
 }
 
+/* Sixteen sums. gcc copies every sum in every step when they are __m512i. */
+typedef uint32_t lanes __attribute__((vector_size(VECTOR_BYTES)));
+
+INLINE lanes
+broadcast(int32_t v)
+{
+    return (lanes)_mm512_set1_epi32(v);
+}
+
+INLINE lanes
+dot(lanes sum, __m512i taps, __m512i digit)
+{
+    return (lanes)_mm512_dpbusd_epi32((__m512i)sum, taps, digit);
+}
+
 /* The sums of the weights from those of their three digits. */
 INLINE __m512i
-join(__m512i sum0, __m512i sum1, __m512i sum2)
+join(const lanes sum[3])
 {
-    return _mm512_add_epi32(sum0,
-            _mm512_add_epi32(_mm512_slli_epi32(sum1, 8), _mm512_slli_epi32(sum2, 16)));
+    return (__m512i)(sum[0] + (sum[1] << 8) + (sum[2] << 16));
 }
 
 /* Finished pixels, not below 0, in the lanes of the first part. */
@@ -328,12 +342,12 @@ block(const struct tables *tables, size_t g, const uint8_t *const src[PF_BLOCK_R
     const size_t stride = 12 * tables->n_part;
     size_t at = (size_t)tables->group[g].first_bytes;
     const size_t end = at + stride * tables->n_step;
-    __m512i sum[PF_BLOCK_ROWS][3];
+    lanes sum[PF_BLOCK_ROWS][3];
 
     for (size_t r = 0; r < PF_BLOCK_ROWS; r++) {
-        sum[r][0] = _mm512_setzero_si512();
-        sum[r][1] = _mm512_setzero_si512();
-        sum[r][2] = _mm512_setzero_si512();
+        sum[r][0] = broadcast(0);
+        sum[r][1] = broadcast(0);
+        sum[r][2] = broadcast(0);
     }
     do {
         const __m512i digit[3] = {_mm512_load_si512(step->digit[0]),
@@ -342,16 +356,15 @@ block(const struct tables *tables, size_t g, const uint8_t *const src[PF_BLOCK_R
         for (size_t r = 0; r < PF_BLOCK_ROWS; r++) {
             const __m512i taps = _mm512_permutexvar_epi8(pick, load(src[r], at, edge));
 
-            sum[r][0] = _mm512_dpbusd_epi32(sum[r][0], taps, digit[0]);
-            sum[r][1] = _mm512_dpbusd_epi32(sum[r][1], taps, digit[1]);
-            sum[r][2] = _mm512_dpbusd_epi32(sum[r][2], taps, digit[2]);
+            sum[r][0] = dot(sum[r][0], taps, digit[0]);
+            sum[r][1] = dot(sum[r][1], taps, digit[1]);
+            sum[r][2] = dot(sum[r][2], taps, digit[2]);
         }
         step++;
         at += stride;
     } while (at < end);
     for (size_t r = 0; r < PF_BLOCK_ROWS; r++) {
-        const __m512i px =
-                finish(join(sum[r][0], sum[r][1], sum[r][2]), tables->n_part);
+        const __m512i px = finish(join(sum[r]), tables->n_part);
 
         store(dst[r], g * tables->n_lane, _mm512_cvtusepi32_epi8(px), edge);
     }
@@ -389,13 +402,13 @@ INLINE __m512i
 column(const struct quad *quad, size_t n_tap, const uint8_t *src, ptrdiff_t row_bytes,
         __mmask64 there)
 {
-    const __m512i zero = _mm512_setzero_si512();
-    __m512i sum[4][3];
+    lanes sum[4][3];
+    __m512i px[4];
 
     for (size_t q = 0; q < 4; q++) {
-        sum[q][0] = _mm512_set1_epi32(PF_WEIGHT_HALF);
-        sum[q][1] = zero;
-        sum[q][2] = zero;
+        sum[q][0] = broadcast(PF_WEIGHT_HALF);
+        sum[q][1] = broadcast(0);
+        sum[q][2] = broadcast(0);
     }
     for (size_t i = 0; i < n_tap; i += 4, quad++) {
         __m512i row[4];
@@ -419,16 +432,15 @@ column(const struct quad *quad, size_t n_tap, const uint8_t *src, ptrdiff_t row_
             const __m512i digit = _mm512_set1_epi32((int32_t)quad->digit[d]);
 
             for (size_t q = 0; q < 4; q++) {
-                sum[q][d] = _mm512_dpbusd_epi32(sum[q][d], taps[q], digit);
+                sum[q][d] = dot(sum[q][d], taps[q], digit);
             }
         }
     }
     for (size_t q = 0; q < 4; q++) {
-        sum[q][0] = _mm512_srai_epi32(
-                join(sum[q][0], sum[q][1], sum[q][2]), PF_WEIGHT_BITS);
+        px[q] = _mm512_srai_epi32(join(sum[q]), PF_WEIGHT_BITS);
     }
-    return _mm512_packus_epi16(_mm512_packs_epi32(sum[0][0], sum[1][0]),
-            _mm512_packs_epi32(sum[2][0], sum[3][0]));
+    return _mm512_packus_epi16(
+            _mm512_packs_epi32(px[0], px[1]), _mm512_packs_epi32(px[2], px[3]));
 }
 
 TARGET static void

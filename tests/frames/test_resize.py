@@ -346,7 +346,7 @@ def expected_rows(frame, size, rows):
 def test_more_than_two_to_the_31_bytes(level):
     frame = np.random.default_rng(9).integers(0, 256, (64, 96, 3), np.uint8)
     size = (22400, 32000)  # 2.15e9 bytes
-    rows = [0, 1, 11200, 22368, 22370, 22399]  # 22369 is where byte 2^31 lies
+    rows = [0, 1, 11200, 22368, 22369, 22370, 22399]  # byte 2^31 is in row 22369
     got = resize(frame, size, filter="bilinear", level=level)
     assert np.array_equal(got[rows], expected_rows(frame, size, rows))
     del got
