@@ -151,16 +151,16 @@ def _accuracy(numbers: Mapping[str, Any]) -> Section:
         (
             "arm",
             "frames",
-            "attention",
+            "units",
             "all orders, %",
             "first order, %",
-            "consensus, %",
+            "consensus",
             "n",
         ),
         tuple(rows),
         "Questions that carry every arm. All orders: mean over the option orders; "
-        "consensus: the plurality over them. 95 % Wilson intervals over questions. "
-        "Attention units are frames squared, summed over passes.",
+        "consensus: the plurality over them, in percent. 95 % Wilson intervals over "
+        "questions. Units of attention: frames squared, summed over passes.",
     )
 
 

@@ -94,6 +94,21 @@ def test_report_again_and_elsewhere(call, tmp_path):
     assert json.loads(out)["protocol"] == "phasefusion"
 
 
+def test_report_that_cannot_be_saved(call, tmp_path):
+    scored(call, "--out", tmp_path / "run")
+    for name in ("report.json", "report.md"):
+        (tmp_path / "run" / name).unlink()
+        (tmp_path / "run" / name).mkdir()
+    code, out, err = call("report", tmp_path / "run")
+    assert code == 0
+    assert "Accuracy" in out
+    assert "warning: " in err
+    assert "cannot be written" in err
+    code, _, err = call("report", tmp_path / "run", "--save", tmp_path / "run")
+    assert code == 2
+    assert "error: " in err
+
+
 @pytest.mark.parametrize("protocol", ["stableeval", "quick"])
 def test_other_protocols(call, tmp_path, protocol):
     code, out, _ = scored(call, "--out", tmp_path / "run", "--protocol", protocol)
@@ -330,3 +345,24 @@ def test_clip_of_one_frame(call, folder, tmp_path):
     assert code == 0
     assert "0 0" in out
     assert err.startswith("phasefusion: warning: a clip of n_frames=1 is shorter")
+
+
+def test_demo_runs_the_shipped_model_and_resumes(call, tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    threads = torch.get_num_threads()
+    words = ["demo", "--out", tmp_path / "demo", "--quiet", "--limit"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        code, out, err = call(*words, "2")
+        assert code == 0, err
+        assert "2 of " in out
+        first = (tmp_path / "demo" / "passes.jsonl").read_bytes()
+        code, again, _ = call(*words, "2")
+    torch.set_num_threads(threads)
+    assert code == 0
+    assert again == out
+    assert (tmp_path / "demo" / "passes.jsonl").read_bytes() == first
+    run = json.loads((tmp_path / "demo" / "run.json").read_text())
+    assert run["settings"]["scorer"]["model_type"] == "qwen2_5_vl"
+    assert run["versions"]["torch"] == torch.__version__
+    assert run["settings"]["scorer"]["prompt"]["text"].startswith("{question}")
