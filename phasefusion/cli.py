@@ -27,7 +27,6 @@ from phasefusion.errors import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from phasefusion.evaluate import Run
     from phasefusion.scoring.protocol import Scorer
 
 BAD_USE = 2
@@ -228,7 +227,7 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
             file=sys.stderr,
         )
         raise typer.Exit(_INTERRUPTED) from None
-    _show_report(finished, None, as_json)
+    _show_report(finished.path, None, as_json)
 
 
 def _model(name: str, **options: Any) -> Scorer:
@@ -293,16 +292,16 @@ def report(
     _show_report(run, save, as_json)
 
 
-def _show_report(run: Run | Path, folder: Path | None, as_json: bool) -> None:
+def _show_report(run: Path, folder: Path | None, as_json: bool) -> None:
     from phasefusion.report import report as make_report
 
     made = make_report(run)
+    paths: tuple[Path, ...] = ()
     try:
-        paths = made.save(folder or getattr(run, "path", run))
+        paths = made.save(folder or run)
     except RecordError as error:  # a run that may only be read can be reported too
         if folder is not None:
             raise
-        paths = ()
         print(f"phasefusion: warning: {error}", file=sys.stderr)
     if as_json:
         print(json.dumps(made.to_dict(), allow_nan=False))

@@ -53,22 +53,23 @@ def without_timing(made):
 def test_killed_and_resumed_equals_uninterrupted(tmp_path):
     questions = make_questions(tmp_path)
     whole = evaluate(questions, PixelScorer(), out=tmp_path / "whole", **OPTIONS)
+    total_bytes = (whole.path / "passes.jsonl").stat().st_size
     rng = random.Random(20)
     out = tmp_path / "killed"
+    path = out / "passes.jsonl"
     sizes = [0]
-    for _ in range(12):
+    for target_bytes in sorted(rng.randrange(total_bytes) for _ in range(8)):
         process = start(questions, out)
         assert process.stdout.readline() == "ready\n"
-        time.sleep(rng.uniform(0.02, 0.3))
-        finished = process.poll() is not None
+        while process.poll() is None:
+            if path.exists() and path.stat().st_size > target_bytes:
+                break
+            time.sleep(0.0005)
         process.kill()
         process.communicate()
-        path = out / "passes.jsonl"
-        sizes.append(path.stat().st_size if path.exists() else 0)
-        if finished:
-            break
+        sizes.append(path.stat().st_size)
     assert sizes == sorted(sizes)
-    assert len(set(sizes)) > 4, "the kills did not fall into the run"
+    assert len({size for size in sizes if size < total_bytes}) > 4, "killed too late"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecordWarning)
         evaluate(questions, PixelScorer(), out=out, **OPTIONS)
