@@ -55,6 +55,10 @@ class FrameCountWarning(PhaseFusionWarning):
     """Header and scan disagree about the number of frames: the phase moves."""
 
 
+class DamagedFrameWarning(PhaseFusionWarning):
+    """Frames that do not decode soundly were kept because the caller asked for it."""
+
+
 class DuplicateFrameWarning(PhaseFusionWarning):
     """The clip is shorter than the grid, so frames repeat."""
 
