@@ -186,7 +186,7 @@ def collate(encoder: Encoder, examples: list[Example]) -> dict[str, Tensor]:
         "looked_up": [q.kind == "look-up" for q in questions],
     }
     batch = {k: torch.tensor(v) for k, v in columns.items()}
-    seconds = [second_per_grid(e.indices, e.scene.fps) for e in examples]
+    seconds = [second_per_grid(e.indices / e.scene.fps) for e in examples]
     patches = np.concatenate([patch_layout(e.frames) for e in examples])
     return batch | {
         "weight": torch.tensor(weight),

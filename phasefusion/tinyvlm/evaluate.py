@@ -20,7 +20,10 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModelForImageTextToText, AutoTokenizer
 
-from .clips import BANK_GRID, decode_clip, grid_indices, resize_frames
+from phasefusion.grid import PhaseGrid
+from phasefusion.video import read_clip
+
+from .clips import BANK_GRID, resize_frames
 from .network import (
     INPUT_SIDE_PX,
     PAIR_TOKENS,
@@ -47,14 +50,13 @@ class Item:
     question: str
     options: tuple[str, ...]
     answer: int
-    indices: NDArray[np.int64]
+    times_s: NDArray[np.float64]
     frames: NDArray[np.uint8]
-    fps: float
 
     def view(self, budget: int, part: int) -> tuple[NDArray[np.uint8], float]:
         """Frames and `second_per_grid` of a grid, offset by `part` fine steps."""
         at = np.arange(budget) * (BANK_GRID // budget) + part
-        return self.frames[at], second_per_grid(self.indices[at], self.fps)
+        return self.frames[at], second_per_grid(self.times_s[at])
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +87,14 @@ def load_items(questions: Path) -> list[Item]:
     items : list of Item
     """
     items: list[Item] = []
-    clips: dict[str, tuple[NDArray[np.int64], NDArray[np.uint8], float]] = {}
+    clips: dict[str, tuple[NDArray[np.float64], NDArray[np.uint8]]] = {}
+    grid = PhaseGrid(BANK_GRID, origin="left")
     for line in questions.read_text().splitlines():
         q = json.loads(line)
         if q["video"] not in clips:
-            frames = decode_clip(questions.parent / q["video"])
-            indices = grid_indices(len(frames), BANK_GRID)
-            small = resize_frames(frames[indices], INPUT_SIDE_PX)
-            clips[q["video"]] = indices, small, len(frames) / q["duration_s"]
+            clip = read_clip(questions.parent / q["video"], grid)
+            small = resize_frames(clip.frames[0], INPUT_SIDE_PX)
+            clips[q["video"]] = clip.times_s[0], small
         options = tuple(q["options"])
         text = q["type"], q["video_id"], q["question"], options, q["answer"]
         items.append(Item(*text, *clips[q["video"]]))

@@ -72,10 +72,10 @@ def normalise(patches: Tensor) -> Tensor:
     return ((pixels - mean) / std).flatten(1)
 
 
-def second_per_grid(indices: NDArray[np.integer], fps: float) -> float:
+def second_per_grid(times_s: NDArray[np.floating]) -> float:
     """Give the seconds of a temporal patch from the true times of the frames."""
-    spacing = (int(indices[-1]) - int(indices[0])) / (len(indices) - 1) / fps
-    return TEMPORAL_PATCH * spacing
+    spacing_s = float(times_s[-1] - times_s[0]) / (len(times_s) - 1)
+    return TEMPORAL_PATCH * spacing_s
 
 
 def _text_settings(
