@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -39,7 +38,6 @@ _ORDERS_OF: dict[str, OrdersName] = {
     "stableeval": "latin",
     "quick": "identity",
 }
-_PACKAGES = ("torch", "transformers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,15 +295,15 @@ def _describe(scorer: Scorer) -> dict[str, Any]:
 
 
 def versions() -> dict[str, Any]:
-    """Versions of all that can change a result; None for what is not there."""
+    """Versions of what all passes of a run must share.
+
+    Those of the scorer's libraries are a matter of its ``describe()``.
+    """
     from phasefusion import __version__
 
-    found: dict[str, Any] = {
+    return {
         "phasefusion": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "ffmpeg": ffmpeg_versions(),
     }
-    for name in _PACKAGES:  # those that the scorer has loaded
-        found[name] = metadata.version(name) if name in sys.modules else None
-    return found

@@ -4,8 +4,9 @@
 
 TRUTH.json: {file: {"n": frames, "ids": [number or null, ...], "w", "h": as displayed,
 "rotation": [degrees counter-clockwise] or [], "stream": index}}; n = 0 marks a file
-that must give a typed error. Prints a line for each failure and "passed/total"; exit code 1
-when one failed. A number of null, and a frame that is marked as damaged, prove nothing.
+that must give a typed error. Prints a line for each failure and "passed/total"; exit
+code 1 when one failed. A number of null, and a frame that is marked as damaged, prove
+nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent))
 import barcode
+
 from phasefusion import PhaseGrid
 from phasefusion.errors import PhaseFusionError, VideoError
 from phasefusion.video import Clip, Video, read_clips

@@ -364,5 +364,5 @@ def test_demo_runs_the_shipped_model_and_resumes(call, tmp_path, monkeypatch):
     assert (tmp_path / "demo" / "passes.jsonl").read_bytes() == first
     run = json.loads((tmp_path / "demo" / "run.json").read_text())
     assert run["settings"]["scorer"]["model_type"] == "qwen2_5_vl"
-    assert run["versions"]["torch"] == torch.__version__
+    assert run["settings"]["scorer"]["torch"] == torch.__version__
     assert run["settings"]["scorer"]["prompt"]["text"].startswith("{question}")
