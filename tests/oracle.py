@@ -310,6 +310,9 @@ FRAME_SIZES = [
     ((2, 2731), (3, 2)),
     ((240, 426), (224, 224)),
     ((426, 240), (224, 224)),  # portrait: Pillow 13 starts with the vertical pass
+    ((60, 50), (40, 40)),  # 20 rows and 10 columns less: still the horizontal one
+    ((61, 50), (40, 40)),
+    ((480, 853), (224, 224)),  # a weight of "hamming" near a rounding boundary
     ((360, 640), (448, 448)),
 ]
 FRAME_SIZES_LARGE = [

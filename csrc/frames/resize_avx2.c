@@ -65,8 +65,7 @@ step_init(struct tables *tables, const pf_axis *axis)
         return PF_ENOMEM;
     }
     for (size_t x = 0; x < n_px; x++) {
-        /* The last pixel is left out too: its store is a byte longer than it is. */
-        if (x + 1 < n_px && 3 * axis->first_px[x] + reach_bytes <= 3 * axis->src_px) {
+        if (3 * axis->first_px[x] + reach_bytes <= 3 * axis->src_px) {
             tables->n_fast_px = x + 1;
         }
         for (size_t i = 0; i < (size_t)axis->n_tap[x]; i++) {
@@ -77,6 +76,9 @@ step_init(struct tables *tables, const pf_axis *axis)
             step->low[i % 4] = low_half(weight);
         }
     }
+    /* The taps of the last pixel end with the row, so a load of them goes past it.
+     * Stores rely on that: they are a byte longer than a pixel. */
+    assert(tables->n_fast_px < n_px);
     return PF_OK;
 }
 
@@ -188,32 +190,36 @@ store_px(uint8_t *at, int32_t rgbx)
     memcpy(at, &rgbx, sizeof rgbx);
 }
 
+INLINE void
+add_step(lanes high[4], lanes low[4], const struct step *step,
+        const uint8_t *const src[4], size_t at)
+{
+    const __m256i w_high = four_weights(step->high);
+    const __m256i w_low = four_weights(step->low);
+
+    for (size_t r = 0; r < 4; r++) {
+        const __m256i taps = spread(src[r] + at);
+
+        high[r] += dot(taps, w_high);
+        low[r] += dot(taps, w_low);
+    }
+}
+
 /* One resized pixel of four rows, from the bytes at src[r] + at; a fourth byte is
  * written after each. */
 INLINE void
 four_rows(const struct step *step, size_t n_step, const uint8_t *const src[4],
         size_t at, uint8_t *const dst[4])
 {
-    const size_t end = at + 12 * n_step;
     lanes high[4] = {0};
     lanes low[4] = {0};
     __m256i px;
     __m128i rgbx;
 
-    do {
-        const __m256i w_high = four_weights(step->high);
-        const __m256i w_low = four_weights(step->low);
-
-        for (size_t r = 0; r < 4; r++) {
-            const __m256i v = spread(src[r] + at);
-
-            high[r] += dot(v, w_high);
-            low[r] += dot(v, w_low);
-            __asm__("" : "+x"(high[r]), "+x"(low[r]));
-        }
-        step++;
-        at += 12;
-    } while (at < end);
+    add_step(high, low, step, src, at); /* outside: the sums are 0, nothing to add */
+    for (size_t t = 1; t < n_step; t++) {
+        add_step(high, low, step + t, src, at + 12 * t);
+    }
     px = _mm256_packs_epi32(finish(join(high[0], low[0]), join(high[1], low[1])),
             finish(join(high[2], low[2]), join(high[3], low[3])));
     px = _mm256_packus_epi16(px, px);
