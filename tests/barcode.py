@@ -1,8 +1,8 @@
 """A frame number written into the picture itself, and read back from it.
 
 The top eighth of the frame (an even number of rows) holds two rows of sixteen cells.
-Cell 0 is white and cell 1 black; cells 2 to 15 carry the number's bits, lowest first, in
-the upper row and their complement in the lower one. A picture that lost or mixed its
+Cell 0 is white and cell 1 black; cells 2 to 15 carry the number's bits, lowest first,
+in the upper row and their complement in the lower one. A picture that lost or mixed its
 strip fails the complement check, so what is read is right or None.
 """
 
@@ -59,11 +59,3 @@ def read(frame: NDArray[np.uint8]) -> int | None:
     if (upper[2:] == lower[2:]).any():
         return None
     return int((upper[2:] << np.arange(N_BIT)).sum())
-
-
-def quarter_turns(frame: NDArray[np.uint8]) -> int | None:
-    """How often a frame must be turned (np.rot90) until its number can be read."""
-    for turns in range(4):
-        if read(np.rot90(frame, turns)) is not None:
-            return turns
-    return None

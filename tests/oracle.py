@@ -429,3 +429,83 @@ def normalise(image, mean, std):
     unit = image.astype(np.float32) * np.float32(1 / 255)
     centred = unit - np.asarray(mean, np.float32)
     return np.moveaxis(centred / np.asarray(std, np.float32), -1, -3)
+
+
+# ---------------------------------------------------------------- video
+
+LUMA_WEIGHTS = {  # of red and blue
+    "bt709": (0.2126, 0.0722),
+    "fcc": (0.30, 0.11),
+    "bt601": (0.299, 0.114),
+    "smpte240m": (0.212, 0.087),
+    "bt2020": (0.2627, 0.0593),
+}
+
+
+def yuv_factors(matrix: str, full: bool, depth: int) -> list[float]:
+    """Of luma; red by V, green by U and V, blue by U."""
+    red, blue = LUMA_WEIGHTS[matrix]
+    green = 1 - red - blue
+    scale = 2 ** (depth - 8)
+    luma = 255 / (2**depth - 1) if full else 255 / (219 * scale)
+    chroma = 255 / (2**depth - 1) if full else 255 / (224 * scale)
+    return [
+        luma,
+        2 * (1 - red) * chroma,
+        -2 * blue * (1 - blue) / green * chroma,
+        -2 * red * (1 - red) / green * chroma,
+        2 * (1 - blue) * chroma,
+    ]
+
+
+def spread_chroma(c: NDArray[np.uint16], shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Each sample over the pixels it covers."""
+    tall = c.repeat(1 if c.shape[0] == shape[0] else 2, axis=0)
+    wide = tall.repeat(1 if c.shape[1] == shape[1] else 2, axis=1)
+    return wide[: shape[0], : shape[1]].astype(np.int64)
+
+
+def yuv_terms(
+    y: NDArray[np.uint16],
+    u: NDArray[np.uint16],
+    v: NDArray[np.uint16],
+    full: bool,
+    depth: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    middle = 128 << (depth - 8)
+    black = 0 if full else 16 << (depth - 8)
+    luma = y.astype(np.int64) - black
+    blue = spread_chroma(u, y.shape) - middle
+    red = spread_chroma(v, y.shape) - middle
+    return luma, blue, red
+
+
+def yuv_to_rgb(
+    y: NDArray[np.uint16],
+    u: NDArray[np.uint16],
+    v: NDArray[np.uint16],
+    matrix: str,
+    full: bool,
+    depth: int,
+) -> NDArray[np.uint8]:
+    """In integers of 20 fraction bits, rounded half up."""
+    factors = [round(k * 2**20) for k in yuv_factors(matrix, full, depth)]
+    ky, krv, kgu, kgv, kbu = factors
+    luma, cb, cr = yuv_terms(y, u, v, full, depth)
+    rgb = [ky * luma + krv * cr, ky * luma + kgu * cb + kgv * cr, ky * luma + kbu * cb]
+    return np.clip((np.stack(rgb, axis=-1) + 2**19) >> 20, 0, 255).astype(np.uint8)
+
+
+def yuv_to_rgb_real(
+    y: NDArray[np.uint16],
+    u: NDArray[np.uint16],
+    v: NDArray[np.uint16],
+    matrix: str,
+    full: bool,
+    depth: int,
+) -> NDArray[np.float64]:
+    """In real numbers, unrounded."""
+    ky, krv, kgu, kgv, kbu = yuv_factors(matrix, full, depth)
+    luma, cb, cr = yuv_terms(y, u, v, full, depth)
+    rgb = [ky * luma + krv * cr, ky * luma + kgu * cb + kgv * cr, ky * luma + kbu * cb]
+    return np.clip(np.stack(rgb, axis=-1), 0.0, 255.0)

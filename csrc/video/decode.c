@@ -68,7 +68,8 @@ worker_open(worker *w)
     }
     w->decoder->thread_count = 1;
     w->decoder->pkt_timebase = stream->time_base;
-    w->decoder->max_pixels = stream->limits.max_pixels;
+    /* The decoder's own limit counts its padding; this one only bounds memory. */
+    w->decoder->max_pixels = 2 * stream->limits.max_pixels + (1 << 16);
     return avcodec_open2(w->decoder, stream->codec, NULL) < 0 ? PF_EBACKEND : PF_OK;
 }
 

@@ -1,59 +1,9 @@
-/* nal.c - readers of H.264, HEVC, VP8, VP9 and AV1 picture headers. */
+/* nal.c - readers of H.264 and HEVC picture headers. */
 #include "video/nal.h"
 
 #include <string.h>
 
-/* A forward reader of bits; past the end it gives zeros and says so. */
-typedef struct bits {
-    const uint8_t *data;
-    size_t n_bit;
-    size_t at;
-    bool overrun;
-} bits;
-
-static uint32_t
-read_bit(bits *b)
-{
-    uint32_t value;
-
-    if (b->at >= b->n_bit) {
-        b->overrun = true;
-        return 0;
-    }
-    value = (b->data[b->at >> 3] >> (7 - (b->at & 7))) & 1u;
-    b->at++;
-    return value;
-}
-
-static uint32_t
-read_bits(bits *b, int n_bit)
-{
-    uint32_t value = 0;
-
-    for (int i = 0; i < n_bit; i++) {
-        value = value << 1 | read_bit(b);
-    }
-    return value;
-}
-
-/* Exponential-Golomb code; codes above 31 bits count as an overrun */
-static uint32_t
-read_ue(bits *b)
-{
-    int n_zero = 0;
-    uint32_t value = 1;
-
-    while (!b->overrun && read_bit(b) == 0) {
-        n_zero++;
-        if (n_zero > 31) {
-            b->overrun = true;
-        }
-    }
-    for (int i = 0; i < n_zero && !b->overrun; i++) {
-        value = (value << 1) | read_bit(b);
-    }
-    return b->overrun ? 0 : value - 1;
-}
+#include "video/bits.h"
 
 /* Copies up to capacity payload bytes without the emulation prevention bytes. */
 static size_t
@@ -145,10 +95,10 @@ sei_recovers(const uint8_t *data, size_t data_bytes)
         }
         payload_bytes += at < n_plain ? plain[at++] : 0u;
         if (kind == 6 && at < n_plain) {
-            bits b = {plain + at, (n_plain - at) * 8, 0, false};
-            const uint32_t n_frame = read_ue(&b);
-            const bool exact = read_bit(&b) == 1;
-            const bool broken_link = read_bit(&b) == 1;
+            pf_bits b = {plain + at, (n_plain - at) * 8, 0, false};
+            const uint32_t n_frame = pf_read_ue(&b);
+            const bool exact = pf_read_bit(&b) == 1;
+            const bool broken_link = pf_read_bit(&b) == 1;
 
             return !b.overrun && n_frame == 0 && exact && !broken_link;
         }
@@ -165,9 +115,9 @@ h264_slice(walk *w, const uint8_t *data, size_t data_bytes)
 {
     uint8_t plain[16];
     const size_t n_plain = unescape(data + 1, data_bytes - 1, plain, sizeof plain);
-    bits b = {plain, n_plain * 8, 0, false};
-    const uint32_t first_mb = read_ue(&b);
-    const uint32_t slice_type = read_ue(&b);
+    pf_bits b = {plain, n_plain * 8, 0, false};
+    const uint32_t first_mb = pf_read_ue(&b);
+    const uint32_t slice_type = pf_read_ue(&b);
 
     if (b.overrun || slice_type > 9) {
         w->broken = true;
@@ -217,12 +167,12 @@ hevc_picture_header(walk *w, const uint8_t *data, size_t data_bytes)
 {
     uint8_t plain[16];
     const size_t n_plain = unescape(data + 2, data_bytes - 2, plain, sizeof plain);
-    bits b = {plain, n_plain * 8, 0, false};
+    pf_bits b = {plain, n_plain * 8, 0, false};
 
-    (void)read_ue(&b);  /* pps_pic_parameter_set_id */
-    (void)read_ue(&b);  /* pps_seq_parameter_set_id */
-    (void)read_bit(&b); /* dependent_slice_segments_enabled_flag */
-    if (read_bit(&b) == 1 || b.overrun) {
+    (void)pf_read_ue(&b);  /* pps_pic_parameter_set_id */
+    (void)pf_read_ue(&b);  /* pps_seq_parameter_set_id */
+    (void)pf_read_bit(&b); /* dependent_slice_segments_enabled_flag */
+    if (pf_read_bit(&b) == 1 || b.overrun) {
         w->nal->hidden_pictures = true;
     }
 }
@@ -381,148 +331,6 @@ read_units(pf_nal *nal, const uint8_t *data, size_t data_bytes)
     return w.picture;
 }
 
-static pf_picture
-read_vp8(const uint8_t *data, size_t data_bytes)
-{
-    pf_picture picture = {0};
-
-    if (data_bytes < 3) {
-        picture.n_shown = -1;
-        return picture;
-    }
-    picture.n_shown = (data[0] >> 4) & 1;
-    picture.resets = (data[0] & 1) == 0;
-    picture.starts = picture.resets;
-    return picture;
-}
-
-/* One VP9 frame; a superframe holds several. */
-static void
-read_vp9_frame(pf_picture *picture, const uint8_t *data, size_t data_bytes, bool first)
-{
-    bits b = {data, data_bytes * 8, 0, false};
-    const uint32_t marker = read_bits(&b, 2);
-    const uint32_t profile = read_bits(&b, 2); /* low bit first: 3 reads the same */
-    bool inter, shown;
-
-    if (profile == 3) {
-        (void)read_bit(&b);
-    }
-    if (read_bit(&b) == 1) { /* show_existing_frame */
-        picture->n_shown++;
-        return;
-    }
-    inter = read_bit(&b) == 1;
-    shown = read_bit(&b) == 1;
-    if (marker != 2 || b.overrun) {
-        picture->n_shown = INT32_MIN / 2;
-        return;
-    }
-    picture->n_shown += shown;
-    if (first && !inter) {
-        picture->resets = true;
-        picture->starts = true;
-    }
-}
-
-static pf_picture
-read_vp9(const uint8_t *data, size_t data_bytes)
-{
-    pf_picture picture = {0};
-    const uint8_t last = data_bytes > 0 ? data[data_bytes - 1] : 0;
-    const size_t n_frame = (last & 7u) + 1;
-    const size_t field_bytes = ((last >> 3) & 3u) + 1;
-    const size_t index_bytes = 2 + n_frame * field_bytes;
-    const uint8_t *field;
-    size_t at = 0;
-
-    if ((last & 0xe0) != 0xc0 || data_bytes < index_bytes ||
-            data[data_bytes - index_bytes] != last) {
-        read_vp9_frame(&picture, data, data_bytes, true);
-        picture.n_shown = picture.n_shown < 0 ? -1 : picture.n_shown;
-        return picture;
-    }
-    field = data + data_bytes - index_bytes + 1;
-    for (size_t i = 0; i < n_frame; i++, field += field_bytes) {
-        size_t frame_bytes = 0;
-
-        for (size_t k = field_bytes; k > 0; k--) {
-            frame_bytes = frame_bytes << 8 | field[k - 1];
-        }
-        if (frame_bytes == 0 || frame_bytes > data_bytes - index_bytes - at) {
-            picture.n_shown = -1;
-            return picture;
-        }
-        read_vp9_frame(&picture, data + at, frame_bytes, i == 0);
-        at += frame_bytes;
-    }
-    picture.n_shown = picture.n_shown < 0 ? -1 : picture.n_shown;
-    return picture;
-}
-
-/* The size of one OBU's payload and where it starts; false when it does not fit. */
-static bool
-av1_unit(const uint8_t *data, size_t data_bytes, size_t *from, size_t *unit_bytes)
-{
-    const bool has_extension = (data[0] & 4) != 0;
-    const bool has_size = (data[0] & 2) != 0;
-    size_t at = has_extension ? 2 : 1;
-    uint64_t value = 0;
-
-    if (at > data_bytes) {
-        return false;
-    }
-    if (!has_size) {
-        *from = at;
-        *unit_bytes = data_bytes - at;
-        return true;
-    }
-    for (unsigned i = 0; i < 8; i++) {
-        if (at >= data_bytes) {
-            return false;
-        }
-        value |= (uint64_t)(data[at] & 127) << (7 * i);
-        if ((data[at++] & 128) == 0) {
-            *from = at;
-            *unit_bytes = (size_t)value;
-            return value <= data_bytes - at;
-        }
-    }
-    return false;
-}
-
-static pf_picture
-read_av1(const uint8_t *data, size_t data_bytes)
-{
-    pf_picture picture = {0};
-    int n_frame = 0;
-
-    for (size_t at = 0; at < data_bytes;) {
-        const int kind = (data[at] >> 3) & 15;
-        size_t from, unit_bytes;
-
-        if (!av1_unit(data + at, data_bytes - at, &from, &unit_bytes)) {
-            picture.n_shown = -1;
-            return picture;
-        }
-        if (kind == 1) {
-            picture.carries_headers = true;
-        }
-        if ((kind == 3 || kind == 6) && unit_bytes > 0) {
-            const uint8_t head = data[at + from]; /* show_existing, type, show_frame */
-
-            picture.n_shown += (head & 0x80) != 0 || (head & 0x10) != 0;
-            if (n_frame == 0 && (head & 0xf0) == 0x10) {
-                picture.resets = picture.carries_headers; /* a shown key frame */
-                picture.starts = picture.carries_headers;
-            }
-            n_frame++;
-        }
-        at += from + unit_bytes;
-    }
-    return picture;
-}
-
 /* Parameter sets of an avcC or hvcC box: arrays of 16-bit lengths and units. */
 static size_t
 init_array(pf_nal *nal, const uint8_t *data, size_t data_bytes, size_t n_unit)
@@ -605,13 +413,13 @@ pf_nal_read(pf_nal *nal, const uint8_t *data, size_t data_bytes)
             picture = read_units(nal, data, data_bytes);
             break;
         case PF_SYNTAX_VP8:
-            picture = read_vp8(data, data_bytes);
+            picture = pf_vp8_read(data, data_bytes);
             break;
         case PF_SYNTAX_VP9:
-            picture = read_vp9(data, data_bytes);
+            picture = pf_vp9_read(data, data_bytes);
             break;
         case PF_SYNTAX_AV1:
-            picture = read_av1(data, data_bytes);
+            picture = pf_av1_read(data, data_bytes);
             break;
         case PF_SYNTAX_OTHER:
             picture.n_shown = 1;

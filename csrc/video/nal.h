@@ -47,4 +47,9 @@ void pf_nal_init(pf_nal *nal, pf_syntax syntax, const uint8_t *extradata,
 /* The facts about the next packet; packets must come in stream order. */
 pf_picture pf_nal_read(pf_nal *nal, const uint8_t *data, size_t data_bytes);
 
+/* The same for one packet of a codec that needs no memory of earlier ones. */
+pf_picture pf_vp8_read(const uint8_t *data, size_t data_bytes);
+pf_picture pf_vp9_read(const uint8_t *data, size_t data_bytes);
+pf_picture pf_av1_read(const uint8_t *data, size_t data_bytes);
+
 #endif /* PF_VIDEO_NAL_H */

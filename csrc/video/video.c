@@ -126,7 +126,7 @@ scan(pf_video *video, int stream_index, const pf_limits *limits, const pf_poll *
     if (st == PF_OK) {
         st = pf_index_scan(&video->index, &container, limits, poll);
         if (st == PF_EOVERFLOW) {
-            error->reason = "it has more packets than max_packets allows";
+            error->reason = "it has more packets than max_frames allows";
         }
     }
     pf_container_close(&container);

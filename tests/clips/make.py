@@ -157,6 +157,13 @@ def two_streams(path: Path) -> None:
     ffmpeg("-i", small, "-i", large, *both, path)
 
 
+def long(path: Path) -> None:
+    """Twenty seconds of one group of pictures, large enough to take a while."""
+    source = "testsrc2=s=800x480:r=25:d=20,noise=alls=20:allf=t"
+    quick = ["-c:v", "libx264", "-preset", "ultrafast", "-crf", "30", "-pix_fmt"]
+    ffmpeg("-f", "lavfi", "-i", source, *quick, "yuv420p", "-g", "9999", path)
+
+
 def covered(path: Path) -> None:
     """A cover picture and sound beside the video."""
     cover = path.parent / "cover.png"
@@ -236,6 +243,7 @@ QUIET = "log-level=none:pools=none:frame-threads=1"
 MPEG4 = ["-c:v", "mpeg4", "-q:v", "4", "-g", "25"]
 MPEG2 = ["-c:v", "mpeg2video", "-q:v", "4", "-bf", "2", "-g", "12"]
 
+OTHERS: dict[str, Callable[[Path], None]] = {"long.mp4": long}  # without numbers
 CLIPS: dict[str, Callable[[Path], None]] = {
     # codecs and the structure of their groups of pictures
     "h264.mp4": plain(x264("keyint=20:bframes=3:b-pyramid=normal")),
@@ -330,7 +338,7 @@ def make(name: str, folder: Path) -> Path:
         if shutil.which("ffmpeg") is None:
             raise MissingEncoder("ffmpeg")
         part = folder / f"part_{name}"
-        CLIPS[name](part)
+        (OTHERS | CLIPS)[name](part)
         part.rename(path)
     return path
 
