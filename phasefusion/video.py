@@ -221,7 +221,7 @@ class Video:
                 f"{info.path}: the header says {header} frames, {info.n_frames} are "
                 f"there{cut}; grids use {info.n_frames}",
                 FrameCountWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
     # ------------------------------------------------------------------ facts

@@ -3,6 +3,10 @@
 
 #include <math.h>
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#define PF_HAS_AVX2 1
+#endif
+
 enum { FRACTION_BITS = 20, HALF = 1 << (FRACTION_BITS - 1) };
 
 static int32_t
@@ -21,6 +25,9 @@ pf_colour_init(pf_colour *colour, pf_luma_weights weights, bool full_range, int 
         return PF_EINVAL;
     }
     *colour = (pf_colour){.depth = depth};
+#ifdef PF_HAS_AVX2
+    colour->has_avx2 = __builtin_cpu_supports("avx2") != 0;
+#endif
     luma_scale = full_range ? 255.0 / ((1 << depth) - 1) : 255.0 / (219 << (depth - 8));
     chroma_scale =
             full_range ? 255.0 / ((1 << depth) - 1) : 255.0 / (224 << (depth - 8));
@@ -81,32 +88,70 @@ row_8(const pf_colour *c, const uint8_t *const sample[3], const ptrdiff_t step[3
     }
 }
 
-/* 8 bits, planar, chroma shared by two pixels: 4:2:0 and 4:2:2 */
-static void
+enum { CHUNK_PX = 256 };
+
+/* 8 bits, planar, chroma shared by two pixels (4:2:0 and 4:2:2): up to CHUNK_PX pixels,
+ * an even number of them, with products in place of the tables so that a compiler can
+ * use vectors. Inlined into a version for each instruction set. */
+static inline __attribute__((always_inline)) void
+chunk_8_shared(const pf_colour *c, const uint8_t *PF_RESTRICT y,
+        const uint8_t *PF_RESTRICT u, const uint8_t *PF_RESTRICT v, int n_px,
+        uint8_t *PF_RESTRICT rgb)
+{
+    uint8_t red[CHUNK_PX], green[CHUNK_PX], blue[CHUNK_PX];
+
+    for (int i = 0; i < n_px / 2; i++) {
+        const int32_t cb = u[i] - c->c0;
+        const int32_t cr = v[i] - c->c0;
+        const int32_t to_red = c->krv * cr;
+        const int32_t to_green = c->kgu * cb + c->kgv * cr;
+        const int32_t to_blue = c->kbu * cb;
+        const int32_t left = c->ky * (y[2 * i] - c->y0) + HALF;
+        const int32_t right = c->ky * (y[2 * i + 1] - c->y0) + HALF;
+
+        red[2 * i] = clamp_byte(left + to_red);
+        red[2 * i + 1] = clamp_byte(right + to_red);
+        green[2 * i] = clamp_byte(left + to_green);
+        green[2 * i + 1] = clamp_byte(right + to_green);
+        blue[2 * i] = clamp_byte(left + to_blue);
+        blue[2 * i + 1] = clamp_byte(right + to_blue);
+    }
+    for (int x = 0; x < n_px; x++) {
+        rgb[3 * x] = red[x];
+        rgb[3 * x + 1] = green[x];
+        rgb[3 * x + 2] = blue[x];
+    }
+}
+
+static inline __attribute__((always_inline)) void
 row_8_shared(const pf_colour *c, const uint8_t *const sample[3], int64_t width_px,
         uint8_t *PF_RESTRICT rgb)
 {
-    const uint8_t *y = sample[0];
-    const int64_t n_pair = width_px / 2;
+    const int64_t even_px = width_px - width_px % 2;
 
-    for (int64_t i = 0; i < n_pair; i++, y += 2, rgb += 6) {
-        const uint8_t u = sample[1][i];
-        const uint8_t v = sample[2][i];
-        const int32_t red = c->red_v[v];
-        const int32_t green = c->green_u[u] + c->green_v[v];
-        const int32_t blue = c->blue_u[u];
+    for (int64_t x = 0; x < even_px; x += CHUNK_PX) {
+        const int n_px = even_px - x < CHUNK_PX ? (int)(even_px - x) : CHUNK_PX;
 
-        put_pixel(rgb, c->luma[y[0]], red, green, blue);
-        put_pixel(rgb + 3, c->luma[y[1]], red, green, blue);
+        chunk_8_shared(c, sample[0] + x, sample[1] + x / 2, sample[2] + x / 2, n_px,
+                rgb + 3 * x);
     }
-    if (width_px % 2 != 0) {
-        const uint8_t u = sample[1][n_pair];
-        const uint8_t v = sample[2][n_pair];
+    if (even_px != width_px) {
+        const uint8_t u = sample[1][even_px / 2];
+        const uint8_t v = sample[2][even_px / 2];
 
-        put_pixel(rgb, c->luma[*y], c->red_v[v], c->green_u[u] + c->green_v[v],
-                c->blue_u[u]);
+        put_pixel(rgb + 3 * even_px, c->luma[sample[0][even_px]], c->red_v[v],
+                c->green_u[u] + c->green_v[v], c->blue_u[u]);
     }
 }
+
+#ifdef PF_HAS_AVX2
+__attribute__((target("avx2"))) static void
+row_8_shared_avx2(const pf_colour *c, const uint8_t *const sample[3], int64_t width_px,
+        uint8_t *PF_RESTRICT rgb)
+{
+    row_8_shared(c, sample, width_px, rgb);
+}
+#endif
 
 static inline int32_t
 load_wide(const uint8_t *sample, int value_shift)
@@ -158,6 +203,12 @@ pf_colour_row(const pf_colour *colour, const pf_component component[3], int64_t 
     }
     else if (component[1].x_shift == 1 && step[0] == 1 && step[1] == 1 &&
              step[2] == 1) {
+#ifdef PF_HAS_AVX2
+        if (colour->has_avx2) {
+            row_8_shared_avx2(colour, sample, width_px, rgb);
+            return;
+        }
+#endif
         row_8_shared(colour, sample, width_px, rgb);
     }
     else {

@@ -32,6 +32,7 @@ typedef struct pf_colour {
     int32_t blue_u[256];
     int32_t ky, krv, kgu, kgv, kbu, y0, c0;
     int depth;
+    bool has_avx2; /* found at run time; the result is the same */
 } pf_colour;
 
 /* One component of a picture: the sample of pixel (x, y) lies at

@@ -212,6 +212,43 @@ test_colour_rows_stay_inside(void)
     }
 }
 
+/* With and without vectors, and pixel by pixel: the same bytes. */
+static void
+test_colour_rows_agree_on_every_machine(void)
+{
+    enum { WIDTH = 1030 }; /* more than one chunk, and a rest */
+    uint8_t y[WIDTH], u[WIDTH / 2], v[WIDTH / 2], wide[3][WIDTH];
+    uint8_t fast[3 * WIDTH], plain[3 * WIDTH], single[3 * WIDTH];
+    const pf_component shared[3] = {
+            {y, 0, 1, 0, 0, 0}, {u, 0, 1, 1, 0, 0}, {v, 0, 1, 1, 0, 0}};
+    const pf_component apart[3] = {{wide[0], 0, 1, 0, 0, 0}, {wide[1], 0, 1, 0, 0, 0},
+            {wide[2], 0, 1, 0, 0, 0}};
+    pf_colour colour;
+
+    for (int round = 0; round < 40; round++) {
+        const int64_t width_px = WIDTH - round % 4;
+        const size_t n_byte = 3 * (size_t)width_px;
+
+        CHECK(pf_colour_init(&colour, (pf_luma_weights){0.2126, 0.0722}, round % 2 == 0,
+                      8) == PF_OK);
+        for (int i = 0; i < WIDTH; i++) {
+            y[i] = (uint8_t)next_random();
+            u[i / 2] = (uint8_t)next_random();
+            v[i / 2] = (uint8_t)next_random();
+        }
+        for (int i = 0; i < WIDTH; i++) {
+            wide[0][i] = y[i];
+            wide[1][i] = u[i / 2];
+            wide[2][i] = v[i / 2];
+        }
+        pf_colour_row(&colour, shared, 0, width_px, fast);
+        pf_colour_row(&colour, apart, 0, width_px, single);
+        colour.has_avx2 = false;
+        pf_colour_row(&colour, shared, 0, width_px, plain);
+        CHECK(memcmp(fast, plain, n_byte) == 0 && memcmp(fast, single, n_byte) == 0);
+    }
+}
+
 static void
 test_orientations(void)
 {
@@ -292,6 +329,7 @@ main(void)
     test_h264_lengths_and_changing_headers();
     test_other_headers();
     test_colour_rows_stay_inside();
+    test_colour_rows_agree_on_every_machine();
     test_orientations();
     test_leading_pictures_start_in_the_group_before();
     return check_report("video");
