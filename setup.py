@@ -31,7 +31,7 @@ cflags = (
     "-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow "
     "-Wstrict-prototypes -Wmissing-prototypes -Wvla -Wcast-qual"
 ).split()
-ldflags = []
+ldflags = ["-pthread", "-lm"]
 if SANITIZE:
     cflags += ["-O1", "-g", "-UNDEBUG", "-fsanitize=address,undefined"]
     ldflags += ["-fsanitize=address,undefined"]

@@ -55,6 +55,10 @@ class FrameCountWarning(PhaseFusionWarning):
     """Header and scan disagree about the number of frames: the phase moves."""
 
 
+class DamagedFrameWarning(PhaseFusionWarning):
+    """Frames that do not decode soundly were kept because the caller asked for it."""
+
+
 class DuplicateFrameWarning(PhaseFusionWarning):
     """The clip is shorter than the grid, so frames repeat."""
 
@@ -69,3 +73,7 @@ class OptionWarning(PhaseFusionWarning):
 
 class FallbackWarning(PhaseFusionWarning):
     """A slower or less exact path was taken."""
+
+
+class RecordWarning(PhaseFusionWarning):
+    """A run folder whose last line was torn by a crash and is made again."""

@@ -413,3 +413,222 @@ def matched_votes(answers, n_options, halves, seeds):
 
 
 # ---------------------------------------------------------------- frames
+
+# (source, destination), both (height, width)
+FRAME_SIZES = [
+    ((1, 1), (1, 1)),
+    ((1, 1), (9, 7)),
+    ((9, 7), (1, 1)),
+    ((1, 97), (13, 5)),
+    ((97, 1), (5, 13)),
+    ((64, 64), (64, 64)),  # no pass
+    ((101, 103), (101, 50)),  # horizontal pass alone
+    ((101, 103), (47, 103)),  # vertical pass alone
+    ((37, 53), (19, 23)),  # primes, down
+    ((19, 23), (53, 61)),  # primes, up
+    ((40, 63), (320, 504)),  # 8x up
+    ((16, 16), (17, 15)),
+    ((3, 2000), (50, 7)),
+    ((2000, 3), (7, 50)),
+    ((2, 2731), (3, 2)),
+    ((240, 426), (224, 224)),
+    ((426, 240), (224, 224)),  # portrait: Pillow 13 starts with the vertical pass
+    ((60, 50), (40, 40)),  # 20 rows and 10 columns less: still the horizontal one
+    ((61, 50), (40, 40)),
+    ((480, 853), (224, 224)),  # a weight of "hamming" near a rounding boundary
+    ((360, 640), (448, 448)),
+]
+FRAME_SIZES_LARGE = [
+    ((720, 1280), (448, 448)),
+    ((1080, 1920), (384, 384)),
+    ((2160, 3840), (448, 448)),
+]
+
+
+def _box(x):
+    return 1.0 if -0.5 < x <= 0.5 else 0.0
+
+
+def _bilinear(x):
+    return max(0.0, 1.0 - abs(x))
+
+
+def _hamming(x):
+    # 0.54 and 0.46 are float32 in Pillow
+    if x == 0.0:
+        return 1.0
+    if abs(x) >= 1.0:
+        return 0.0
+    angle = abs(x) * math.pi
+    window = float(np.float32(0.54)) + float(np.float32(0.46)) * math.cos(angle)
+    return math.sin(angle) / angle * window
+
+
+def _bicubic(x, a=-0.5):
+    x = abs(x)
+    if x < 1.0:
+        return ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+    if x < 2.0:
+        return (((x - 5.0) * x + 8.0) * x - 4.0) * a
+    return 0.0
+
+
+def _sinc(x):
+    return 1.0 if x == 0.0 else math.sin(x * math.pi) / (x * math.pi)
+
+
+def _lanczos(x):
+    return _sinc(x) * _sinc(x / 3.0) if -3.0 <= x < 3.0 else 0.0
+
+
+FILTERS = {  # value, support in pixels
+    "box": (_box, 0.5),
+    "bilinear": (_bilinear, 1.0),
+    "hamming": (_hamming, 1.0),
+    "bicubic": (_bicubic, 2.0),
+    "lanczos": (_lanczos, 3.0),
+}
+WEIGHT_BITS = 22
+
+
+def resize_weights(n_source, n_result, filter):
+    """First source pixel and integer weights of every resized pixel."""
+    value, support = FILTERS[filter]
+    scale = n_source / n_result
+    widen = max(scale, 1.0)
+    weights = []
+    for x in range(n_result):
+        centre = (x + 0.5) * scale
+        first = max(int(centre - support * widen + 0.5), 0)
+        end = min(int(centre + support * widen + 0.5), n_source)
+        real = [value((i - centre + 0.5) * (1.0 / widen)) for i in range(first, end)]
+        total = 0.0
+        for v in real:
+            total += v
+        scaled = [(v / total if total else v) * 2**WEIGHT_BITS for v in real]
+        whole = [int(v - 0.5 if v < 0 else v + 0.5) for v in scaled]
+        weights.append((first, np.array(whole, np.int64)))
+    return weights
+
+
+def _resize_rows(image, n_rows, filter):
+    """Resize axis 0; no pass when it keeps its size."""
+    if len(image) == n_rows:
+        return image
+    half = 1 << (WEIGHT_BITS - 1)
+    wide = image.astype(np.int64)
+    rows = [
+        (np.tensordot(w, wide[first : first + len(w)], 1) + half) >> WEIGHT_BITS
+        for first, w in resize_weights(len(image), n_rows, filter)
+    ]
+    return np.clip(np.stack(rows), 0, 255).astype(np.uint8)
+
+
+def is_vertical_first(source, size):
+    """Pillow's rule since 13.0, from (height, width) to (height, width)."""
+    height_lost, width_lost = source[0] - size[0], source[1] - size[1]
+    return height_lost > 0 and width_lost != 0 and height_lost > 2 * width_lost
+
+
+def resize(image, size, filter="bicubic", vertical_first=None):
+    """Resize uint8 (H, W, 3) in two passes, rounded to uint8 in between."""
+    if vertical_first is None:
+        vertical_first = is_vertical_first(image.shape, size)
+
+    def vertical(pixels):
+        return _resize_rows(pixels, size[0], filter)
+
+    def horizontal(pixels):
+        turned = pixels.transpose(1, 0, 2)
+        return _resize_rows(turned, size[1], filter).transpose(1, 0, 2)
+
+    return (
+        horizontal(vertical(image)) if vertical_first else vertical(horizontal(image))
+    )
+
+
+def normalise(image, mean, std):
+    """Turn uint8 (..., H, W, 3) into float32 planes, one float32 step a time."""
+    unit = image.astype(np.float32) * np.float32(1 / 255)
+    centred = unit - np.asarray(mean, np.float32)
+    return np.moveaxis(centred / np.asarray(std, np.float32), -1, -3)
+
+
+# ---------------------------------------------------------------- video
+
+LUMA_WEIGHTS = {  # of red and blue
+    "bt709": (0.2126, 0.0722),
+    "fcc": (0.30, 0.11),
+    "bt601": (0.299, 0.114),
+    "smpte240m": (0.212, 0.087),
+    "bt2020": (0.2627, 0.0593),
+}
+
+
+def yuv_factors(matrix: str, full: bool, depth: int) -> list[float]:
+    """Of luma; red by V, green by U and V, blue by U."""
+    red, blue = LUMA_WEIGHTS[matrix]
+    green = 1 - red - blue
+    scale = 2 ** (depth - 8)
+    luma = 255 / (2**depth - 1) if full else 255 / (219 * scale)
+    chroma = 255 / (2**depth - 1) if full else 255 / (224 * scale)
+    return [
+        luma,
+        2 * (1 - red) * chroma,
+        -2 * blue * (1 - blue) / green * chroma,
+        -2 * red * (1 - red) / green * chroma,
+        2 * (1 - blue) * chroma,
+    ]
+
+
+def spread_chroma(c: NDArray[np.uint16], shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Each sample over the pixels it covers."""
+    tall = c.repeat(1 if c.shape[0] == shape[0] else 2, axis=0)
+    wide = tall.repeat(1 if c.shape[1] == shape[1] else 2, axis=1)
+    return wide[: shape[0], : shape[1]].astype(np.int64)
+
+
+def yuv_terms(
+    y: NDArray[np.uint16],
+    u: NDArray[np.uint16],
+    v: NDArray[np.uint16],
+    full: bool,
+    depth: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    middle = 128 << (depth - 8)
+    black = 0 if full else 16 << (depth - 8)
+    luma = y.astype(np.int64) - black
+    blue = spread_chroma(u, y.shape) - middle
+    red = spread_chroma(v, y.shape) - middle
+    return luma, blue, red
+
+
+def yuv_to_rgb(
+    y: NDArray[np.uint16],
+    u: NDArray[np.uint16],
+    v: NDArray[np.uint16],
+    matrix: str,
+    full: bool,
+    depth: int,
+) -> NDArray[np.uint8]:
+    """In integers of 20 fraction bits, rounded half up."""
+    factors = [round(k * 2**20) for k in yuv_factors(matrix, full, depth)]
+    ky, krv, kgu, kgv, kbu = factors
+    luma, cb, cr = yuv_terms(y, u, v, full, depth)
+    rgb = [ky * luma + krv * cr, ky * luma + kgu * cb + kgv * cr, ky * luma + kbu * cb]
+    return np.clip((np.stack(rgb, axis=-1) + 2**19) >> 20, 0, 255).astype(np.uint8)
+
+
+def yuv_to_rgb_real(
+    y: NDArray[np.uint16],
+    u: NDArray[np.uint16],
+    v: NDArray[np.uint16],
+    matrix: str,
+    full: bool,
+    depth: int,
+) -> NDArray[np.float64]:
+    """In real numbers, unrounded."""
+    ky, krv, kgu, kgv, kbu = yuv_factors(matrix, full, depth)
+    luma, cb, cr = yuv_terms(y, u, v, full, depth)
+    rgb = [ky * luma + krv * cr, ky * luma + kgu * cb + kgv * cr, ky * luma + kbu * cb]
+    return np.clip(np.stack(rgb, axis=-1), 0.0, 255.0)

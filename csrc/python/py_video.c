@@ -1,16 +1,558 @@
-/* py_video.c - the module phasefusion._video: decode frames with FFmpeg. */
+/* py_video.c - the module phasefusion._video: frames of a video file by index. */
+#define _POSIX_C_SOURCE 200809L
 #define PF_IMPORTS_NUMPY
 #include "glue.h"
 
+#include <stdatomic.h>
+#include <time.h>
+
+#include <libavutil/pixdesc.h>
+
+#include "video/video.h"
+
+typedef struct video_state {
+    PyObject *video_error; /* phasefusion.errors.VideoError */
+    PyObject *reader_type;
+} video_state;
+
+typedef struct reader {
+    PyObject_HEAD pf_video video;
+    atomic_flag busy; /* one call at a time */
+    bool is_open;
+} reader;
+
+/* Lets Ctrl-C through: every tenth of a second the thread that called takes the GIL
+ * back for a look at the signals. */
+typedef struct signal_poll {
+    PyThreadState *saved;
+    int64_t last_ns;
+} signal_poll;
+
+static int64_t
+now_ns(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int
+ask_signals(void *arg)
+{
+    signal_poll *poll = arg;
+    const int64_t now = now_ns();
+    int stop;
+
+    if (now - poll->last_ns < 100000000) {
+        return 0;
+    }
+    poll->last_ns = now;
+    PyEval_RestoreThread(poll->saved);
+    stop = PyErr_CheckSignals();
+    poll->saved = PyEval_SaveThread();
+    return stop;
+}
+
+static PyObject *
+video_error_class(PyObject *self)
+{
+    video_state *state = PyType_GetModuleState(Py_TYPE(self));
+
+    return state != NULL ? state->video_error : PyExc_RuntimeError;
+}
+
+/* The exception for a failed open. path is the object the user gave. */
+static void
+raise_open(PyObject *self, PyObject *path, pf_status st, const pf_video_error *error)
+{
+    char code[AV_ERROR_MAX_STRING_SIZE] = "";
+    const char *said = error->detail;
+    PyObject *detail;
+
+    if (PyErr_Occurred()) {
+        return; /* the poll: a signal handler raised */
+    }
+    if (st == PF_ENOMEM) {
+        (void)PyErr_NoMemory();
+        return;
+    }
+    if (error->errno_code != 0) {
+        errno = error->errno_code;
+        (void)PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, path);
+        return;
+    }
+    if (said[0] == '\0' && error->av_code != 0) {
+        (void)av_strerror(error->av_code, code, sizeof code);
+        said = code;
+    }
+    detail = PyUnicode_DecodeUTF8(said, (Py_ssize_t)strlen(said), "replace");
+    if (detail == NULL) {
+        return;
+    }
+    PyErr_Format(video_error_class(self),
+            said[0] != '\0' ? "%S: %s (FFmpeg: %U)" : "%S: %s%U", path,
+            error->reason != NULL ? error->reason : "it cannot be read", detail);
+    Py_DECREF(detail);
+}
+
+static PyObject *
+reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *path = NULL;
+    PyObject *path_bytes = NULL;
+    int stream_index;
+    long long max_packets, max_pixels, cache_bytes;
+    reader *self = NULL;
+    pf_video_error error;
+    pf_limits limits;
+    signal_poll signals = {.last_ns = now_ns()};
+    const pf_poll poll = {ask_signals, &signals};
+    pf_status st;
+
+    if (kwargs != NULL && PyDict_Size(kwargs) > 0) {
+        PyErr_SetString(PyExc_TypeError, "Reader takes no keyword arguments");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "OiLLL:Reader", &path, &stream_index, &max_packets,
+                &max_pixels, &cache_bytes) ||
+            !PyUnicode_FSConverter(path, &path_bytes)) {
+        return NULL;
+    }
+    limits = (pf_limits){max_packets, max_pixels, cache_bytes};
+    self = (reader *)PyType_GenericAlloc(type, 0);
+    if (self == NULL) {
+        goto done;
+    }
+    atomic_flag_clear(&self->busy);
+    signals.saved = PyEval_SaveThread();
+    st = pf_video_open(&self->video, PyBytes_AsString(path_bytes), stream_index,
+            &limits, &poll, &error);
+    PyEval_RestoreThread(signals.saved);
+    self->is_open = true;
+    if (st != PF_OK) {
+        raise_open((PyObject *)self, path, st, &error);
+        Py_CLEAR(self);
+    }
+done:
+    Py_DECREF(path_bytes);
+    return (PyObject *)self;
+}
+
+static void
+reader_dealloc(PyObject *object)
+{
+    reader *self = (reader *)object;
+    PyTypeObject *type = Py_TYPE(object);
+
+    if (self->is_open) {
+        pf_video_close(&self->video);
+    }
+    PyObject_Free(object);
+    Py_DECREF(type);
+}
+
+/* Takes the reader for one call; false with an exception when it is closed or busy. */
+static bool
+enter(reader *self)
+{
+    if (atomic_flag_test_and_set(&self->busy)) {
+        PyErr_SetString(video_error_class((PyObject *)self),
+                "the video is being read by another thread; open one Video a thread");
+        return false;
+    }
+    if (!self->is_open) {
+        atomic_flag_clear(&self->busy);
+        PyErr_SetString(video_error_class((PyObject *)self), "the video is closed");
+        return false;
+    }
+    return true;
+}
+
+static void
+leave(reader *self)
+{
+    atomic_flag_clear(&self->busy);
+}
+
+static PyObject *
+reader_close(PyObject *object, PyObject *unused)
+{
+    reader *self = (reader *)object;
+
+    (void)unused;
+    if (!self->is_open) {
+        Py_RETURN_NONE;
+    }
+    if (!enter(self)) {
+        return NULL;
+    }
+    pf_video_close(&self->video);
+    self->is_open = false;
+    leave(self);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+optional_text(const char *text)
+{
+    if (text == NULL) {
+        Py_RETURN_NONE;
+    }
+    return PyUnicode_FromString(text);
+}
+
+static PyObject *
+streams_tuple(const pf_video *video)
+{
+    PyObject *tuple = PyTuple_New((Py_ssize_t)video->n_stream);
+
+    for (size_t i = 0; tuple != NULL && i < video->n_stream; i++) {
+        const pf_stream_info *info = &video->stream_info[i];
+        PyObject *item = Py_BuildValue("{s:i,s:s,s:s,s:i,s:i,s:L,s:O,s:O}", "index",
+                info->index, "kind", info->kind, "codec", info->codec, "width",
+                info->width_px, "height", info->height_px, "n_frames_header",
+                (long long)info->n_frames_header, "is_default",
+                info->is_default ? Py_True : Py_False, "is_picture",
+                info->is_picture ? Py_True : Py_False);
+
+        if (item == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) {
+            Py_CLEAR(tuple);
+        }
+    }
+    return tuple;
+}
+
+static PyObject *
+info_dict(const pf_video *v)
+{
+    const pf_index *index = &v->index;
+    const pf_look *look = &v->look;
+    PyObject *streams = streams_tuple(v);
+
+    if (streams == NULL) {
+        return NULL;
+    }
+    return Py_BuildValue(
+            "{s:s,s:s,s:N,s:i,s:i,s:i,s:O,s:(ii),s:(ii),s:(ii),s:L,s:L,s:L,"
+            "s:L,s:L,s:N,s:N,s:O,s:O,s:O,s:N,s:i,s:N}",
+            "container", v->container_name, "codec", v->codec_name, "pixel_format",
+            optional_text(av_get_pix_fmt_name(look->pixel_format)), "width",
+            pf_geometry_width_px(&v->geometry), "height",
+            pf_geometry_height_px(&v->geometry), "rotation",
+            90 * v->geometry.quarter_turns, "mirrored",
+            v->geometry.mirrored ? Py_True : Py_False, "fps", v->rate.num, v->rate.den,
+            "time_base", v->stream.time_base.num, v->stream.time_base.den, "sar",
+            look->sample_aspect.num, look->sample_aspect.den, "n_frames_header",
+            (long long)v->n_frames_header, "n_frames", (long long)index->n_frame,
+            "n_packets", (long long)index->n_packet, "n_cut", (long long)index->n_cut,
+            "end_pts", (long long)index->end_pts, "color_space",
+            optional_text(av_color_space_name(look->matrix)), "color_range",
+            optional_text(av_color_range_name(look->range)), "counted",
+            index->counted ? Py_True : Py_False, "damaged",
+            index->damaged ? Py_True : Py_False, "size_changes",
+            look->size_changes ? Py_True : Py_False, "why_counted",
+            optional_text(index->suspect), "stream_index", v->stream.stream_index,
+            "streams", streams);
+}
+
+static PyObject *
+reader_info(PyObject *object, PyObject *unused)
+{
+    reader *self = (reader *)object;
+    PyObject *dict;
+
+    (void)unused;
+    if (!enter(self)) {
+        return NULL;
+    }
+    dict = info_dict(&self->video);
+    leave(self);
+    return dict;
+}
+
+static PyObject *
+reader_pts(PyObject *object, PyObject *unused)
+{
+    reader *self = (reader *)object;
+    npy_intp n_frame;
+    PyObject *array;
+
+    (void)unused;
+    if (!enter(self)) {
+        return NULL;
+    }
+    n_frame = (npy_intp)self->video.index.n_frame;
+    array = PyArray_SimpleNew(1, &n_frame, NPY_INT64);
+    if (array != NULL && n_frame > 0) {
+        memcpy(PyArray_DATA(PF_ARRAY(array)), self->video.index.frame_pts,
+                (size_t)n_frame * sizeof(int64_t));
+    }
+    leave(self);
+    return array;
+}
+
+static PyObject *
+reader_recount(PyObject *object, PyObject *unused)
+{
+    reader *self = (reader *)object;
+    signal_poll signals = {.last_ns = now_ns()};
+    const pf_poll poll = {ask_signals, &signals};
+    bool changed = false;
+    pf_status st;
+
+    (void)unused;
+    if (!enter(self)) {
+        return NULL;
+    }
+    signals.saved = PyEval_SaveThread();
+    st = pf_video_recount(&self->video, &poll, &changed);
+    PyEval_RestoreThread(signals.saved);
+    leave(self);
+    if (st != PF_OK) {
+        return PyErr_Occurred() ? NULL : pf_raise(st, "video");
+    }
+    return PyBool_FromLong(changed);
+}
+
+/* One slot a frame from a list of arrays (k, height, width, 3), uint8, C-contiguous. */
+static uint8_t **
+collect_slots(const reader *self, PyObject *outs, size_t n_slot)
+{
+    const npy_intp height = pf_geometry_height_px(&self->video.geometry);
+    const npy_intp width = pf_geometry_width_px(&self->video.geometry);
+    uint8_t **slot = PyMem_Malloc((n_slot > 0 ? n_slot : 1) * sizeof *slot);
+    size_t n_filled = 0;
+
+    if (slot == NULL) {
+        (void)PyErr_NoMemory();
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_Size(outs); i++) {
+        PyObject *out_borrowed = PyTuple_GetItem(outs, i);
+        PyArrayObject *out = PF_ARRAY(out_borrowed);
+
+        if (!PyArray_Check(out_borrowed) || PyArray_NDIM(out) != 4 ||
+                PyArray_TYPE(out) != NPY_UINT8 || !PyArray_ISCARRAY(out) ||
+                PyArray_DIM(out, 1) != height || PyArray_DIM(out, 2) != width ||
+                PyArray_DIM(out, 3) != 3 ||
+                (size_t)PyArray_DIM(out, 0) > n_slot - n_filled) {
+            PyErr_SetString(PyExc_ValueError, "outs must be writable C-ordered uint8 "
+                                              "arrays (k, height, width, 3)");
+            PyMem_Free(slot);
+            return NULL;
+        }
+        for (npy_intp k = 0; k < PyArray_DIM(out, 0); k++) {
+            slot[n_filled++] = (uint8_t *)PyArray_DATA(out) + k * height * width * 3;
+        }
+    }
+    if (n_filled != n_slot) {
+        PyErr_SetString(PyExc_ValueError, "outs do not hold as many frames as indices");
+        PyMem_Free(slot);
+        return NULL;
+    }
+    return slot;
+}
+
+/* The decoding of one read() call, with the GIL released. */
+static pf_status
+read_frames(reader *self, pf_wish *wish, bool *damaged)
+{
+    signal_poll signals = {.last_ns = now_ns()};
+    const pf_poll poll = {ask_signals, &signals};
+    pf_status st;
+
+    wish->poll = &poll;
+    signals.saved = PyEval_SaveThread();
+    st = pf_video_read(&self->video, wish, damaged);
+    PyEval_RestoreThread(signals.saved);
+    return st;
+}
+
+static PyObject *
+raise_read(const reader *self, pf_status st, PyObject *error_class)
+{
+    if (PyErr_Occurred()) {
+        return NULL; /* the poll: a signal handler raised */
+    }
+    if (st == PF_EDATA || st == PF_EIO) {
+        PyErr_Format(error_class, "%s: the file changed since it was opened",
+                self->video.path);
+        return NULL;
+    }
+    if (st == PF_EBACKEND) {
+        PyErr_Format(error_class, "%s: FFmpeg cannot decode or convert its pictures",
+                self->video.path);
+        return NULL;
+    }
+    return pf_raise(st, "indices");
+}
+
+static PyObject *
+reader_read(PyObject *object, PyObject *args)
+{
+    reader *self = (reader *)object;
+    PyObject *index_obj = NULL, *outs = NULL;
+    PyObject *indices = NULL, *state = NULL, *result = NULL;
+    uint8_t **slot = NULL;
+    int n_thread, sequential;
+    bool damaged = false;
+    npy_intp n_slot;
+    pf_wish wish;
+    pf_status st;
+
+    if (!PyArg_ParseTuple(args, "OO!ip:read", &index_obj, &PyTuple_Type, &outs,
+                &n_thread, &sequential) ||
+            !enter(self)) {
+        return NULL;
+    }
+    indices = pf_array_in(index_obj, NPY_INT64, 1, "indices");
+    if (indices == NULL || n_thread < 1) {
+        if (indices != NULL) {
+            PyErr_SetString(PyExc_ValueError, "n_thread must be at least 1");
+        }
+        goto done;
+    }
+    n_slot = PyArray_DIM(PF_ARRAY(indices), 0);
+    state = PyArray_SimpleNew(1, &n_slot, NPY_UINT8);
+    slot = collect_slots(self, outs, (size_t)n_slot);
+    if (state == NULL || slot == NULL) {
+        goto done;
+    }
+    wish = (pf_wish){.frame = PyArray_DATA(PF_ARRAY(indices)),
+            .n_slot = (size_t)n_slot,
+            .slot = slot,
+            .state = PyArray_DATA(PF_ARRAY(state)),
+            .n_thread = n_thread,
+            .sequential = sequential != 0};
+    st = read_frames(self, &wish, &damaged);
+    if (st != PF_OK) {
+        (void)raise_read(self, st, video_error_class(object));
+        goto done;
+    }
+    result = Py_BuildValue("(OO)", state, damaged ? Py_True : Py_False);
+done:
+    leave(self);
+    PyMem_Free(slot);
+    Py_XDECREF(indices);
+    Py_XDECREF(state);
+    return result;
+}
+
+PyDoc_STRVAR(reader_doc,
+        "Reader(path, stream, max_packets, max_pixels, cache_bytes, /)\n--\n\n"
+        "One scanned video file. stream -1 is the best one.");
+PyDoc_STRVAR(close_doc, "close($self, /)\n--\n\nRelease everything.");
+PyDoc_STRVAR(info_doc, "info($self, /)\n--\n\nWhat the scan found, as a dict.");
+PyDoc_STRVAR(pts_doc,
+        "pts($self, /)\n--\n\n"
+        "Presentation time of every frame, int64 (n_frames,), in time_base units.");
+PyDoc_STRVAR(recount_doc,
+        "recount($self, /)\n--\n\n"
+        "Find the frame order by decoding everything; True when it changed.");
+PyDoc_STRVAR(read_doc,
+        "read($self, indices, outs, n_thread, sequential, /)\n--\n\n"
+        "Decode frames into a tuple of uint8 arrays (k, height, width, 3) that "
+        "together\n"
+        "hold one frame for each of indices (int64). Returns the state of each frame\n"
+        "(uint8: 0 sound, 1 damaged, 2 missing) and whether the decoder met an error.");
+
+static PyMethodDef reader_methods[] = {
+        {"close", reader_close, METH_NOARGS, close_doc},
+        {"info", reader_info, METH_NOARGS, info_doc},
+        {"pts", reader_pts, METH_NOARGS, pts_doc},
+        {"recount", reader_recount, METH_NOARGS, recount_doc},
+        {"read", reader_read, METH_VARARGS, read_doc},
+        {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot reader_slots[] = {
+        {Py_tp_new, PF_SLOT(reader_new)},
+        {Py_tp_dealloc, PF_SLOT(reader_dealloc)},
+        {Py_tp_methods, reader_methods},
+        {Py_tp_doc, (void *)(uintptr_t)reader_doc},
+        {0, NULL},
+};
+
+static PyType_Spec reader_spec = {
+        .name = "phasefusion._video.Reader",
+        .basicsize = sizeof(reader),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+        .slots = reader_slots,
+};
+
+PyDoc_STRVAR(versions_doc,
+        "ffmpeg_versions()\n--\n\nVersions of the FFmpeg libraries in use, as a dict.");
+
+static PyObject *
+version_text(unsigned version)
+{
+    return PyUnicode_FromFormat("%d.%d.%d", (int)AV_VERSION_MAJOR(version),
+            (int)AV_VERSION_MINOR(version), (int)AV_VERSION_MICRO(version));
+}
+
+static PyObject *
+ffmpeg_versions(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return Py_BuildValue("{s:N,s:N,s:N,s:N,s:s}", "libavformat",
+            version_text(avformat_version()), "libavcodec",
+            version_text(avcodec_version()), "libavutil",
+            version_text(avutil_version()), "libswscale",
+            version_text(swscale_version()), "release", av_version_info());
+}
+
 static PyMethodDef video_methods[] = {
+        {"ffmpeg_versions", ffmpeg_versions, METH_NOARGS, versions_doc},
         {NULL, NULL, 0, NULL},
 };
 
 static int
 video_exec(PyObject *module)
 {
-    (void)module;
-    return PyArray_ImportNumPyAPI() < 0 ? -1 : 0;
+    video_state *state = PyModule_GetState(module);
+    PyObject *errors;
+
+    if (PyArray_ImportNumPyAPI() < 0) {
+        return -1;
+    }
+    errors = PyImport_ImportModule("phasefusion.errors");
+    if (errors == NULL) {
+        return -1;
+    }
+    state->video_error = PyObject_GetAttrString(errors, "VideoError");
+    Py_DECREF(errors);
+    if (state->video_error == NULL) {
+        return -1;
+    }
+    state->reader_type = PyType_FromModuleAndSpec(module, &reader_spec, NULL);
+    if (state->reader_type == NULL ||
+            PyModule_AddObjectRef(module, "Reader", state->reader_type) < 0) {
+        return -1;
+    }
+    pf_log_install();
+    return 0;
+}
+
+static int
+video_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    video_state *state = PyModule_GetState(module);
+
+    Py_VISIT(state->video_error);
+    Py_VISIT(state->reader_type);
+    return 0;
+}
+
+static int
+video_clear(PyObject *module)
+{
+    video_state *state = PyModule_GetState(module);
+
+    Py_CLEAR(state->video_error);
+    Py_CLEAR(state->reader_type);
+    return 0;
 }
 
 static PyModuleDef_Slot video_slots[] = {
@@ -28,9 +570,11 @@ static struct PyModuleDef video_module = {
         PyModuleDef_HEAD_INIT,
         .m_name = "phasefusion._video",
         .m_doc = "Exact frames of a video file.",
-        .m_size = 0,
+        .m_size = sizeof(video_state),
         .m_methods = video_methods,
         .m_slots = video_slots,
+        .m_traverse = video_traverse,
+        .m_clear = video_clear,
 };
 
 PyMODINIT_FUNC PyInit__video(void);

@@ -1,0 +1,19 @@
+/* log.h - FFmpeg's messages during our own calls: kept for the error text instead of
+ * being printed. Messages of other users of the same FFmpeg are passed on untouched. */
+#ifndef PF_VIDEO_LOG_H
+#define PF_VIDEO_LOG_H
+
+#include "base/pf.h"
+
+#define PF_LOG_BYTES 240
+
+/* Installs the callback; once, at import. Calls no Python. */
+void pf_log_install(void);
+
+/* From here to pf_log_end the calling thread's messages are not printed. When text is
+ * not NULL the first error among them is stored there (PF_LOG_BYTES bytes). */
+void pf_log_begin(char *text);
+
+void pf_log_end(void);
+
+#endif /* PF_VIDEO_LOG_H */

@@ -1,0 +1,157 @@
+"""The records that reading a video gives: facts of the file, frames of a grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from phasefusion.grid import PhaseGrid
+
+__all__ = ["Clip", "StreamInfo", "VideoInfo"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInfo:
+    """What the container says about one of its streams.
+
+    Attributes
+    ----------
+    index : int
+        Place in the container, the number that ``stream=`` takes.
+    kind : str
+        "video", "audio", "subtitle", "data" or "attachment".
+    codec : str
+    width, height : int
+        Stored picture size in pixels, 0 when it is no video.
+    n_frames_header : int or None
+    is_default : bool
+        Marked as the one to play.
+    is_picture : bool
+        A cover or thumbnail; never chosen.
+    """
+
+    index: int
+    kind: str
+    codec: str
+    width: int
+    height: int
+    n_frames_header: int | None
+    is_default: bool
+    is_picture: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VideoInfo:
+    """What the scan of one video stream found.
+
+    Attributes
+    ----------
+    path : str
+    container, codec, pixel_format : str
+        FFmpeg's names.
+    width, height : int
+        Of the delivered frames in pixels: as displayed, rotation applied, the pixel
+        aspect ratio not. A later change of resolution is scaled to it.
+    rotation : int
+        Degrees clockwise by which stored pictures were turned: 0, 90, 180 or 270.
+    mirrored : bool
+        Whether they were then mirrored left to right.
+    fps : Fraction or None
+        The container's average frame rate.
+    time_base : Fraction
+        Seconds in one unit of `Video.pts`.
+    n_frames_header : int or None
+        Frame count by the container's header, which may be wrong; None without one.
+    n_frames : int
+        Frames that are there, N. Counted from the packets where their headers agree
+        with the timestamps, otherwise by decoding everything.
+    duration_s : float
+        From the start of the first frame to the end of the last.
+    start_s : float
+        Time of the first frame.
+    end_pts : int
+        When the last frame ends, in units of `time_base`.
+    vfr : bool
+        Whether the time between frames varies by more than rounding.
+    color_space, color_range : str or None
+        FFmpeg's names of matrix and range; "unknown" is read as BT.601, limited range
+        for YUV.
+    sar : Fraction or None
+        Pixel aspect ratio, width to height.
+    stream_index : int
+    streams : tuple of StreamInfo
+    counted : str or None
+        Why the frames were counted by decoding everything; None when they were not.
+    n_cut : int
+        Pictures that are decoded but not presented (edit list).
+    damaged : bool
+        Whether the decoder or the container reader reported an error in the scan.
+    size_changes : bool
+        Whether a change of resolution was seen in the scan (only when counted).
+    """
+
+    path: str
+    container: str
+    codec: str
+    pixel_format: str | None
+    width: int
+    height: int
+    rotation: int
+    mirrored: bool
+    fps: Fraction | None
+    time_base: Fraction
+    n_frames_header: int | None
+    n_frames: int
+    duration_s: float
+    start_s: float
+    end_pts: int
+    vfr: bool
+    color_space: str | None
+    color_range: str | None
+    sar: Fraction | None
+    stream_index: int
+    streams: tuple[StreamInfo, ...]
+    counted: str | None
+    n_cut: int
+    damaged: bool
+    size_changes: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clip:
+    """The frames that one grid takes from one video.
+
+    Attributes
+    ----------
+    frames : ndarray, shape (S, b, H, W, 3), uint8
+        RGB. What a frame marked in `missing` shows is no measurement: black, or the
+        decoder's patch-up of a damaged picture.
+    indices : ndarray, shape (S, b), int64
+        Frame indices, 0 to ``info.n_frames - 1``.
+    times_s : ndarray, shape (S, b), float64
+        Presentation time of each frame in seconds.
+    missing : ndarray, shape (S, b), bool
+        Frames that do not decode soundly; all False unless ``on_error="mark"``.
+    grid : PhaseGrid
+    info : VideoInfo
+    damaged : ndarray, shape (S, b), bool
+        Those of `missing` that the decoder gave nevertheless, with an error in them or
+        in a picture that they may refer to.
+    """
+
+    frames: NDArray[np.uint8]
+    indices: NDArray[np.int64]
+    times_s: NDArray[np.float64]
+    missing: NDArray[np.bool_]
+    grid: PhaseGrid
+    info: VideoInfo
+    damaged: NDArray[np.bool_] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.damaged is None:
+            object.__setattr__(self, "damaged", np.zeros(self.indices.shape, np.bool_))
