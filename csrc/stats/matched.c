@@ -1,6 +1,7 @@
 /* matched.c - see matched.h. Splits travel in blocks, one split a lane: what is done to
  * a lane is a plain loop over bytes. */
 #include "stats/matched.h"
+#include "base/dispatch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +111,7 @@ number_answers(const pf_matched_table *table, size_t item, uint8_t *answer)
     return n_answer <= PF_MATCHED_ANSWER_MAX ? n_answer : 0;
 }
 
-static void
+PF_BODY void
 count_votes(const item_answers *item, size_t phase, uint8_t (*vote)[LANES],
         uint8_t (*count)[LANES])
 {
@@ -127,7 +128,7 @@ count_votes(const item_answers *item, size_t phase, uint8_t (*vote)[LANES],
 }
 
 /* most and winner of every lane; returns the number of ties */
-static int64_t
+PF_BODY int64_t
 elect(uint8_t (*count)[LANES], size_t n_answer, uint8_t *most, uint8_t *winner)
 {
     uint8_t tied[LANES] = {0};
@@ -154,7 +155,7 @@ elect(uint8_t (*count)[LANES], size_t n_answer, uint8_t *most, uint8_t *winner)
     return n_tied;
 }
 
-static void
+PF_BODY void
 find_tie_sets(uint8_t (*count)[LANES], size_t n_answer, const uint8_t *most,
         phase_votes *votes, int half)
 {
@@ -174,7 +175,7 @@ find_tie_sets(uint8_t (*count)[LANES], size_t n_answer, const uint8_t *most,
     }
 }
 
-static int64_t
+PF_BODY int64_t
 count_differences(const uint8_t *a, const uint8_t *b)
 {
     uint8_t n = 0; /* of LANES at most */
@@ -185,7 +186,7 @@ count_differences(const uint8_t *a, const uint8_t *b)
     return n;
 }
 
-static int64_t
+PF_BODY int64_t
 sum_agreement(const phase_votes *first, const phase_votes *second, size_t n_lane)
 {
     int64_t sum = 0;
@@ -203,7 +204,7 @@ sum_agreement(const phase_votes *first, const phase_votes *second, size_t n_lane
 }
 
 /* adds one block of splits to the counts of one item */
-static void
+PF_BODY void
 count_block(const item_answers *item, split_block *block, phase_votes *votes,
         size_t n_phase, const pf_matched_counts *counts)
 {
@@ -234,6 +235,48 @@ count_block(const item_answers *item, split_block *block, phase_votes *votes,
             }
         }
     }
+}
+
+typedef void (*block_counter)(const item_answers *item, split_block *block,
+        phase_votes *votes, size_t n_phase, const pf_matched_counts *counts);
+
+static void
+count_block_scalar(const item_answers *item, split_block *block, phase_votes *votes,
+        size_t n_phase, const pf_matched_counts *counts)
+{
+    count_block(item, block, votes, n_phase, counts);
+}
+
+#if PF_X86
+PF_TARGET_AVX2 static void
+count_block_avx2(const item_answers *item, split_block *block, phase_votes *votes,
+        size_t n_phase, const pf_matched_counts *counts)
+{
+    count_block(item, block, votes, n_phase, counts);
+}
+
+PF_TARGET_AVX512 static void
+count_block_avx512(const item_answers *item, split_block *block, phase_votes *votes,
+        size_t n_phase, const pf_matched_counts *counts)
+{
+    count_block(item, block, votes, n_phase, counts);
+}
+#endif
+
+static block_counter
+choose_counter(void)
+{
+#if PF_X86
+    const pf_cpu_level level = pf_cpu_best();
+
+    if (level >= PF_CPU_AVX512) {
+        return count_block_avx512;
+    }
+    if (level >= PF_CPU_AVX2) {
+        return count_block_avx2;
+    }
+#endif
+    return count_block_scalar;
 }
 
 /* the counts of item i alone */
@@ -271,6 +314,7 @@ pf_status
 pf_matched_count(const pf_matched_table *table, const pf_split_set *splits,
         const pf_matched_counts *counts)
 {
+    const block_counter count = choose_counter();
     item_answers item = {.n_order = table->n_order};
     split_block *block = NULL;
     phase_votes *votes = NULL;
@@ -300,7 +344,7 @@ pf_matched_count(const pf_matched_table *table, const pf_split_set *splits,
             if (item.n_answer == 0) {
                 goto fail;
             }
-            count_block(&item, block, votes, table->n_phase, &own);
+            count(&item, block, votes, table->n_phase, &own);
         }
     }
     st = PF_OK;
