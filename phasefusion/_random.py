@@ -78,11 +78,17 @@ def tie_seed(item_id: str, seed: int = 0) -> int:
     return fnv1a64(item_id) ^ (seed & MASK_64)
 
 
+def check_ids(item_ids: Iterable[str]) -> list[str]:
+    """Item ids as a list; anything but text is refused."""
+    ids = list(item_ids)
+    if not all(issubclass(kind, str) for kind in set(map(type, ids))):
+        raise OptionError("item ids must be text, such as 'benchmark/question'")
+    return ids
+
+
 def tie_seeds(item_ids: Iterable[str], seed: int = 0) -> NDArray[np.uint64]:
     """Array form of `tie_seed`, shape (n,)."""
-    ids = list(item_ids)
-    if not all(isinstance(item_id, str) for item_id in ids):
-        raise OptionError("item ids must be text, such as 'benchmark/question'")
+    ids = check_ids(item_ids)
     return _core.tie_seeds(ids, seed & MASK_64)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
-from phasefusion._random import MAX_OPTIONS, tie_priority, tie_seeds
+from phasefusion._random import MAX_OPTIONS, check_ids, tie_priority, tie_seeds
 from phasefusion.errors import PhaseFusionWarning, PosteriorError
 from phasefusion.orders import to_content, validate
 
@@ -225,12 +225,25 @@ def fuse_items(
     array([1, 0])
     """
     array = _logp(logp, (3, 4), "(n, S, K) or (n, S, M, K)")
-    ids = list(map(str, range(len(array)))) if item_ids is None else list(item_ids)
+    ids = _RowNumbers(len(array)) if item_ids is None else check_ids(item_ids)
     if len(ids) != len(array):
         raise PosteriorError(f"{len(ids)} item ids were given for {len(array)} items")
     kept = _options(n_options, array.shape[:1], array.shape[-1])
     rules = _Rules(over, pool, missing, strict, phases, seed)
     return _fuse(array, kept, ids, True, rules)
+
+
+class _RowNumbers(Sequence[str]):
+    """Ids of items without names: their row numbers, made when they are asked for."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, row: Any) -> Any:
+        return str(range(self.n)[row])
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +256,39 @@ class _Rules:
     strict: bool
     phases: Sequence[Any] | None
     seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class _TieSeeds:
+    """Tie seeds of rows of the kernel, hashed only where there is a tie."""
+
+    ids: Sequence[str]
+    seed: int
+    n_rows: int  # of each item
+
+    def of(self, rows: NDArray[np.intp]) -> NDArray[np.uint64]:
+        """Seeds of some rows."""
+        return tie_seeds([self.ids[row // self.n_rows] for row in rows], self.seed)
+
+
+def _pool(
+    rows: NDArray[np.float64],
+    n_options: NDArray[np.int64],
+    seeds: _TieSeeds,
+    codes: tuple[int, int],
+) -> tuple[NDArray[Any], ...]:
+    """Results of the kernel; rows with a tie are pooled again with their seeds."""
+    kept = np.repeat(n_options, seeds.n_rows) if seeds.n_rows > 1 else n_options
+    results: tuple[NDArray[Any], ...] = _core.fuse(
+        rows, kept, np.zeros(len(rows), np.uint64), *codes
+    )
+    tied = (results[3] > 1) | (results[6] == 0.0).any(axis=1)
+    if tied.any():
+        again = np.flatnonzero(tied)
+        made = _core.fuse(rows[again], kept[again], seeds.of(again), *codes)
+        for whole, part in zip(results, made, strict=True):
+            whole[again] = part
+    return results
 
 
 def _fuse(
@@ -261,26 +307,31 @@ def _fuse(
     if 0 in array.shape[1:]:
         raise PosteriorError(f"logp has no pass, its shape is {array.shape}")
     order = _phase_order(rules.phases, array.shape[1])
-    grid = array[:, order] if array.ndim == 4 else array[:, order, None]
+    moved = bool((order[1:] < order[:-1]).any())
+    grid = array[:, order] if moved else array
+    if array.ndim == 3:
+        grid = grid[:, :, None]
     if not pool_orders:
         grid = np.moveaxis(grid, 2, 1)[:, :, :, None]  # an order is an item of its own
     else:
         grid = grid[:, None]
     n, n_rows, n_first, n_second, width = grid.shape
-    results = _core.fuse(
+    results = _pool(
         np.ascontiguousarray(grid).reshape(n * n_rows, n_first * n_second, width),
-        np.repeat(n_options, n_rows),
-        np.repeat(tie_seeds(ids, rules.seed), n_rows),
-        *codes,
+        n_options,
+        _TieSeeds(ids, rules.seed, n_rows),
+        codes,
     )
 
     def of_passes(values: NDArray[Any]) -> NDArray[Any]:
         """Back to (n, S) or (n, S, M), phases in the order in which they came."""
         cube = values.reshape(n, n_rows, n_first, n_second)
         cube = cube[:, 0] if pool_orders else np.moveaxis(cube[..., 0], 1, 2)
-        unsorted = np.empty_like(cube)
-        unsorted[:, order] = cube
-        return unsorted.reshape(array.shape[:-1])
+        if moved:
+            unsorted = np.empty_like(cube)
+            unsorted[:, order] = cube
+            cube = unsorted
+        return cube.reshape(array.shape[:-1])
 
     posteriors, margins, answers, n_tied, n_valid = results[:5]
     phase_answers, phase_margins, states = (of_passes(values) for values in results[5:])

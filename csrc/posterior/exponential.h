@@ -1,4 +1,5 @@
-/* exponential.h - exp of numbers <= 0, written so that a loop over it vectorises. */
+/* exponential.h - exp of numbers <= 0 and log of numbers >= 1, written so that a loop
+ * over them vectorises. */
 #ifndef PF_EXPONENTIAL_H
 #define PF_EXPONENTIAL_H
 
@@ -46,6 +47,49 @@ pf_exp_nonpositive(double x)
     bits += exponent << 52;
     memcpy(&result, &bits, sizeof result);
     return x >= -708.0 ? result : 0.0;
+}
+
+/*
+ * log x for finite x >= 1, within 2 units in the last place; 0 at 1.
+ *
+ * x = 2^n m with m in [sqrt(1/2), sqrt(2)), then log m = 2 artanh(s), s = (m-1)/(m+1),
+ * |s| < 0.172, as its series up to s^23 (the next term is below 4e-21).
+ */
+static inline double
+pf_log_above_one(double x)
+{
+    const double magic = 6755399441055744.0; /* holds an integer in its low bits */
+    const uint64_t half_root = UINT64_C(0x3fe6a09e667f3bcd); /* sqrt(1/2) */
+    uint64_t bits;
+    uint64_t exponent;
+    double n;
+    double m;
+    double s;
+    double square;
+    double series = 1.0 / 23.0;
+
+    memcpy(&bits, &x, sizeof bits);
+    exponent = (bits - half_root) >> 52; /* x >= 1: below 1024 */
+    bits -= exponent << 52;
+    memcpy(&m, &bits, sizeof m);
+    exponent += UINT64_C(0x4338000000000000); /* the bits of magic */
+    memcpy(&n, &exponent, sizeof n);
+    n -= magic;
+    s = (m - 1.0) / (m + 1.0);
+    square = s * s;
+    series = series * square + 1.0 / 21.0;
+    series = series * square + 1.0 / 19.0;
+    series = series * square + 1.0 / 17.0;
+    series = series * square + 1.0 / 15.0;
+    series = series * square + 1.0 / 13.0;
+    series = series * square + 1.0 / 11.0;
+    series = series * square + 1.0 / 9.0;
+    series = series * square + 1.0 / 7.0;
+    series = series * square + 1.0 / 5.0;
+    series = series * square + 1.0 / 3.0;
+    /* the greatest parts are added last; n times the first part of ln 2 is exact */
+    return n * 0x1.62e42fee00000p-1 +
+           (2.0 * s + (2.0 * s * square * series + n * 0x1.a39ef35793c76p-33));
 }
 
 #endif /* PF_EXPONENTIAL_H */

@@ -2,6 +2,7 @@
  * step is a plain loop over lanes; what a lane computes does not depend on the others.
  */
 #include "posterior/posterior.h"
+#include "base/dispatch.h"
 #include "posterior/exponential.h"
 
 #include <float.h>
@@ -25,9 +26,10 @@ typedef struct lane_block {
     double n_tied[LANES];
     double n_valid[LANES];
     double last_margin[LANES]; /* of the last valid pass */
+    double log_ratio[LANES];   /* of the two best posteriors, the second >= SMALL */
 } lane_block;
 
-static void
+PF_BODY void
 load_pass(const pf_pass_batch *batch, size_t pass, lane_block *block)
 {
     const size_t n_option = batch->n_option;
@@ -49,7 +51,7 @@ load_pass(const pf_pass_batch *batch, size_t pass, lane_block *block)
 }
 
 /* top, second and keep of the logits in score */
-static void
+PF_BODY void
 rank_lanes(lane_block *block)
 {
     double n_nan[LANES] = {0};
@@ -78,7 +80,7 @@ rank_lanes(lane_block *block)
 }
 
 /* Zeros for the lanes that are not kept, so that all arithmetic below is finite. */
-static void
+PF_BODY void
 clear_invalid_lanes(lane_block *block)
 {
     double n_kept = 0.0;
@@ -101,7 +103,7 @@ clear_invalid_lanes(lane_block *block)
 }
 
 /* logits in score become posteriors */
-static void
+PF_BODY void
 exponentiate_lanes(lane_block *block)
 {
     double total[LANES] = {0};
@@ -115,14 +117,17 @@ exponentiate_lanes(lane_block *block)
             total[lane] += e; /* >= 1 in the end: the top option adds exp(0) */
         }
     }
+    for (size_t lane = 0; lane < LANES; lane++) {
+        total[lane] = 1.0 / total[lane];
+    }
     for (size_t k = 0; k < block->n_option; k++) {
         for (size_t lane = 0; lane < LANES; lane++) {
-            block->score[k][lane] /= total[lane];
+            block->score[k][lane] *= total[lane];
         }
     }
 }
 
-static void
+PF_BODY void
 add_score(lane_block *block)
 {
     for (size_t k = 0; k < block->n_option; k++) {
@@ -132,7 +137,7 @@ add_score(lane_block *block)
     }
 }
 
-static void
+PF_BODY void
 add_logit(lane_block *block)
 {
     for (size_t k = 0; k < block->n_option; k++) {
@@ -142,7 +147,7 @@ add_logit(lane_block *block)
     }
 }
 
-static size_t
+PF_BODY size_t
 item_options(const pf_pass_batch *batch, size_t item)
 {
     return batch->n_option_item == NULL ? batch->n_option
@@ -150,7 +155,7 @@ item_options(const pf_pass_batch *batch, size_t item)
 }
 
 /* best and n_tied of the posteriors in score */
-static void
+PF_BODY void
 pick_lanes(const pf_pass_batch *batch, lane_block *block)
 {
     double limit[LANES] = {0};
@@ -208,7 +213,7 @@ classify_pass(const double *row, size_t n_option)
     return state;
 }
 
-static void
+PF_BODY void
 store_pass(const pf_pass_batch *batch, size_t pass, lane_block *block,
         const pf_fused *fused)
 {
@@ -279,7 +284,7 @@ margin_by_logs(const pf_pass_batch *batch, size_t item, const unsigned char *sta
 }
 
 /* score and keep become those of the pool; top and second too, for the loglinear one */
-static void
+PF_BODY void
 pool_lanes(
         lane_block *block, pf_pool pool, const pf_pass_batch *batch, pf_missing missing)
 {
@@ -304,13 +309,39 @@ pool_lanes(
     }
 }
 
-static double
+/* top, second and log_ratio of the posteriors in score */
+PF_BODY void
+rank_posteriors(lane_block *block)
+{
+    for (size_t lane = 0; lane < LANES; lane++) {
+        block->top[lane] = 0.0;
+        block->second[lane] = 0.0;
+    }
+    for (size_t k = 0; k < block->n_option; k++) {
+        for (size_t lane = 0; lane < LANES; lane++) {
+            const double p = block->score[k][lane];
+            const double top = block->top[lane];
+            const double second = block->second[lane];
+            const double loser = p < top ? p : top;
+
+            block->second[lane] = loser > second ? loser : second;
+            block->top[lane] = p > top ? p : top;
+        }
+    }
+    for (size_t lane = 0; lane < LANES; lane++) {
+        const double second = block->second[lane];
+        const double divisor = second > SMALL ? second : SMALL;
+        const double ratio = block->top[lane] / divisor;
+
+        block->log_ratio[lane] = pf_log_above_one(ratio > 1.0 ? ratio : 1.0);
+    }
+}
+
+PF_BODY double
 pooled_margin(const pf_pass_batch *batch, pf_pool pool, const lane_block *block,
         size_t lane, const pf_fused *fused)
 {
     const size_t item = block->first_item + lane;
-    double top = 0.0;
-    double second = 0.0;
 
     if (block->n_tied[lane] > 1.0) {
         return 0.0;
@@ -321,20 +352,13 @@ pooled_margin(const pf_pass_batch *batch, pf_pool pool, const lane_block *block,
     if (block->n_valid[lane] < 2.0) {
         return block->last_margin[lane]; /* no rounding through exp and log */
     }
-    for (size_t k = 0; k < block->n_option; k++) {
-        const double p = block->score[k][lane];
-        const double loser = p < top ? p : top;
-
-        second = loser > second ? loser : second;
-        top = p > top ? p : top;
-    }
-    if (second < SMALL) {
+    if (block->second[lane] < SMALL) {
         return margin_by_logs(batch, item, fused->pass_state + item * batch->n_pass);
     }
-    return log(top / second);
+    return block->log_ratio[lane];
 }
 
-static void
+PF_BODY void
 store_items(const pf_pass_batch *batch, pf_pool pool, const lane_block *block,
         const pf_fused *fused)
 {
@@ -356,7 +380,7 @@ store_items(const pf_pass_batch *batch, pf_pool pool, const lane_block *block,
     }
 }
 
-static void
+PF_BODY void
 fuse_block(const pf_pass_batch *batch, pf_pool pool, pf_missing missing,
         lane_block *block, const pf_fused *fused)
 {
@@ -379,16 +403,75 @@ fuse_block(const pf_pass_batch *batch, pf_pool pool, pf_missing missing,
         store_pass(batch, s, block, fused);
     }
     pool_lanes(block, pool, batch, missing);
+    if (pool == PF_POOL_LINEAR) {
+        rank_posteriors(block);
+    }
     pick_lanes(batch, block);
     store_items(batch, pool, block, fused);
+}
+
+typedef void (*batch_fuser)(const pf_pass_batch *batch, pf_pool pool,
+        pf_missing missing, const pf_fused *fused);
+
+PF_BODY void
+fuse_batch(const pf_pass_batch *batch, pf_pool pool, pf_missing missing,
+        const pf_fused *fused)
+{
+    lane_block block = {0};
+
+    block.n_option = batch->n_option;
+    for (size_t first = 0; first < batch->n_item; first += LANES) {
+        const size_t left = batch->n_item - first;
+
+        block.first_item = first;
+        block.n_lane = left < LANES ? left : LANES;
+        fuse_block(batch, pool, missing, &block, fused);
+    }
+}
+
+static void
+fuse_batch_scalar(const pf_pass_batch *batch, pf_pool pool, pf_missing missing,
+        const pf_fused *fused)
+{
+    fuse_batch(batch, pool, missing, fused);
+}
+
+#if PF_X86
+PF_TARGET_AVX2 static void
+fuse_batch_avx2(const pf_pass_batch *batch, pf_pool pool, pf_missing missing,
+        const pf_fused *fused)
+{
+    fuse_batch(batch, pool, missing, fused);
+}
+
+PF_TARGET_AVX512 static void
+fuse_batch_avx512(const pf_pass_batch *batch, pf_pool pool, pf_missing missing,
+        const pf_fused *fused)
+{
+    fuse_batch(batch, pool, missing, fused);
+}
+#endif
+
+static batch_fuser
+choose_fuser(void)
+{
+#if PF_X86
+    const pf_cpu_level level = pf_cpu_best();
+
+    if (level >= PF_CPU_AVX512) {
+        return fuse_batch_avx512;
+    }
+    if (level >= PF_CPU_AVX2) {
+        return fuse_batch_avx2;
+    }
+#endif
+    return fuse_batch_scalar;
 }
 
 pf_status
 pf_posterior_fuse(const pf_pass_batch *batch, pf_pool pool, pf_missing missing,
         const pf_fused *fused)
 {
-    lane_block block = {0};
-
     if (batch->n_pass < 1 || batch->n_option < 1 || batch->n_option > PF_OPTION_MAX) {
         return PF_EINVAL;
     }
@@ -400,13 +483,6 @@ pf_posterior_fuse(const pf_pass_batch *batch, pf_pool pool, pf_missing missing,
             }
         }
     }
-    block.n_option = batch->n_option;
-    for (size_t first = 0; first < batch->n_item; first += LANES) {
-        const size_t left = batch->n_item - first;
-
-        block.first_item = first;
-        block.n_lane = left < LANES ? left : LANES;
-        fuse_block(batch, pool, missing, &block, fused);
-    }
+    choose_fuser()(batch, pool, missing, fused);
     return PF_OK;
 }
