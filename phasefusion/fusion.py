@@ -282,9 +282,10 @@ def _pool(
     results: tuple[NDArray[Any], ...] = _core.fuse(
         rows, kept, np.zeros(len(rows), np.uint64), *codes
     )
-    tied = (results[3] > 1) | (results[6] == 0.0).any(axis=1)
-    if tied.any():
-        again = np.flatnonzero(tied)
+    # a pass with a tie has a margin of 0
+    passes = np.flatnonzero(results[6].ravel() == 0.0) // rows.shape[1]
+    again = np.union1d(passes, np.flatnonzero(results[3] > 1))
+    if len(again):
         made = _core.fuse(rows[again], kept[again], seeds.of(again), *codes)
         for whole, part in zip(results, made, strict=True):
             whole[again] = part
@@ -366,7 +367,7 @@ def _reasons(
 ) -> tuple[str, ...]:
     """One line for every invalid pass: where it is and what is wrong with it."""
     lines = []
-    for index in np.argwhere(state != 0):
+    for index in np.argwhere(state != 0) if state.any() else ():
         where = f"item {ids[index[0]]!r}, " if named else ""
         where += f"phase {index[1]}"
         if len(index) == 3:

@@ -324,7 +324,7 @@ class Stream:
     def binomial(self, n, p):
         """Compare n uniform numbers with the fraction p, bit by bit."""
         successes = 0
-        while n > 0 and p > 0:
+        while n > 64:
             words = [self.word() for _ in range(-(-n // 64))]
             if n % 64:
                 words[-1] >>= 64 - n % 64
@@ -334,6 +334,15 @@ class Stream:
                 p -= 1
                 successes += n - still_open
             n = still_open
+        trials = set(range(n))
+        while trials:
+            for word in [self.word() for _ in range(12)]:
+                closed = {i for i in trials if not word >> i & 1}
+                trials -= closed
+                p *= 2
+                if p >= 1:
+                    p -= 1
+                    successes += len(closed)
         return successes
 
 
@@ -364,21 +373,22 @@ def ranking_bootstrap(positive, score, n_resamples, seed):
 
 
 def resample_sums(numerators, denominators, n_clusters, n_resamples, seed):
-    """Counts of classes one binomial after the other, or clusters one by one."""
+    """Binomials of the leading large classes, then the other clusters one by one."""
     g, sums = int(sum(n_clusters)), []
+    n_large = next((c for c, n in enumerate(n_clusters) if n < 16), len(n_clusters))
     members = np.repeat(np.arange(len(n_clusters)), n_clusters)
     for r in range(n_resamples):
         stream, left, others = Stream(seed, r), g, g
-        counts = []
-        for n_here in n_clusters:
-            last = n_here == others
-            p = Fraction(int(n_here), others)
-            counts.append(left if last else stream.binomial(left, p))
-            left, others = left - counts[-1], others - int(n_here)
-        if len(n_clusters) > 1 + g // 16:
-            drawn = members[Stream(seed, r).indices(g, g)]
-            counts = np.bincount(drawn, minlength=len(n_clusters))
-        sums.append([np.dot(counts, numerators), np.dot(counts, denominators)])
+        drawn = []
+        for c in range(n_large):
+            n_here = int(n_clusters[c])
+            p = Fraction(n_here, others)
+            n = left if p == 1 else stream.binomial(left, p)
+            drawn += [c] * n
+            left, others = left - n, others - n_here
+        if left:
+            drawn += members[g - others :][stream.indices(others, left)].tolist()
+        sums.append([sum(numerators[drawn]), sum(denominators[drawn])])
     return np.array(sums, dtype=float).reshape(-1, 2)
 
 

@@ -1,5 +1,6 @@
 /* random.c - see random.h. */
 #include "base/random.h"
+#include "base/dispatch.h"
 
 #include <assert.h>
 
@@ -63,29 +64,66 @@ draw_indices(pf_rng *rng, uint32_t bound, size_t n_draw, uint32_t *index)
     }
 }
 
+enum { N_WORD = 32 }; /* of a block of indices, two from a word */
+
+/* two indices from each of N_WORD words, accepted or not; returns the refused ones */
+PF_BODY uint32_t
+draw_block(pf_rng rng, uint32_t bound, uint32_t spare, uint32_t *index)
+{
+    uint32_t n_refused = 0;
+
+    for (size_t i = 0; i < N_WORD; i++) {
+        const uint64_t word = pf_rng_next(&rng);
+        const uint64_t low = (word & UINT32_MAX) * bound;
+        const uint64_t high = (word >> 32) * bound;
+
+        n_refused += (uint32_t)low < spare;
+        n_refused += (uint32_t)high < spare;
+        index[2 * i] = (uint32_t)(low >> 32);
+        index[2 * i + 1] = (uint32_t)(high >> 32);
+    }
+    return n_refused;
+}
+
+typedef uint32_t (*block_drawer)(
+        pf_rng rng, uint32_t bound, uint32_t spare, uint32_t *index);
+
+static uint32_t
+draw_block_scalar(pf_rng rng, uint32_t bound, uint32_t spare, uint32_t *index)
+{
+    return draw_block(rng, bound, spare, index);
+}
+
+#if PF_X86
+/* has a product of 64-bit numbers; AVX2 has none */
+PF_TARGET_AVX512 static uint32_t
+draw_block_avx512(pf_rng rng, uint32_t bound, uint32_t spare, uint32_t *index)
+{
+    return draw_block(rng, bound, spare, index);
+}
+#endif
+
+static block_drawer
+choose_drawer(void)
+{
+#if PF_X86
+    if (pf_cpu_best() >= PF_CPU_AVX512) {
+        return draw_block_avx512;
+    }
+#endif
+    return draw_block_scalar;
+}
+
 void
 pf_rng_indices(pf_rng *rng, uint32_t bound, size_t n_draw, uint32_t *index)
 {
-    enum { N_WORD = 32 };
     const uint32_t spare = (uint32_t)-bound % bound;
+    const block_drawer draw = choose_drawer();
 
     assert(bound > 0);
     for (; n_draw >= 2 * N_WORD; n_draw -= 2 * N_WORD, index += 2 * N_WORD) {
-        pf_rng block = *rng;
-        uint32_t n_refused = 0;
-
-        for (size_t i = 0; i < N_WORD; i++) {
-            const uint64_t word = pf_rng_next(&block);
-            const uint64_t low = (word & UINT32_MAX) * bound;
-            const uint64_t high = (word >> 32) * bound;
-
-            n_refused += (uint32_t)low < spare;
-            n_refused += (uint32_t)high < spare;
-            index[2 * i] = (uint32_t)(low >> 32);
-            index[2 * i + 1] = (uint32_t)(high >> 32);
-        }
-        if (n_refused == 0) {
-            *rng = block;
+        if (draw(*rng, bound, spare, index) == 0) {
+            rng->state += N_WORD * PF_RNG_STEP;
         }
         else {
             draw_indices(rng, bound, 2 * N_WORD, index);

@@ -13,6 +13,9 @@ enum { PF_OPTION_MAX = 32 };
  * n_bytes is 0. */
 uint64_t pf_hash_fnv1a64(const unsigned char *bytes, size_t n_bytes);
 
+/* What the state grows by for each number: the state is a counter. */
+#define PF_RNG_STEP UINT64_C(0x9e3779b97f4a7c15)
+
 /* splitmix64 (Steele, Lea and Flood, OOPSLA 2014): any 64-bit state is a good seed. */
 typedef struct pf_rng {
     uint64_t state;
@@ -23,7 +26,7 @@ pf_rng_next(pf_rng *rng)
 {
     uint64_t mixed;
 
-    rng->state += UINT64_C(0x9e3779b97f4a7c15);
+    rng->state += PF_RNG_STEP;
     mixed = rng->state;
     mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -35,7 +38,7 @@ pf_rng_next(pf_rng *rng)
 static inline pf_rng
 pf_rng_stream(uint64_t seed, uint64_t stream)
 {
-    pf_rng rng = {seed + stream * UINT64_C(0x9e3779b97f4a7c15)};
+    pf_rng rng = {seed + stream * PF_RNG_STEP};
 
     rng.state = pf_rng_next(&rng);
     return rng;

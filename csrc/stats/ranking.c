@@ -24,29 +24,40 @@ score_end(const pf_ranking *ranking, size_t first)
     return end;
 }
 
+/* Twice the items below, ties as one half, are those below the score of an item and
+ * those up to it; the first are known going up, the second going down. */
 pf_status
 pf_ranking_placements(const pf_ranking *ranking, int64_t *placement2)
 {
-    int64_t n_below[2] = {0}; /* negatives, positives with a lower score */
-    size_t end;
+    int64_t n_positive = 0; /* up to the item before, or, going down, up to this one */
+    int64_t n_negative = 0;
+    int64_t other_positive = 0; /* up to the scores below, then up to this score */
+    int64_t other_negative = 0;
 
     if (!ranking_is_sound(ranking)) {
         return PF_EINVAL;
     }
-    for (size_t first = 0; first < ranking->n_item; first = end) {
-        int64_t n_here[2] = {0};
+    for (size_t i = 0; i < ranking->n_item; i++) {
+        const bool positive = ranking->is_positive[i] != 0;
+        const bool begins = i == 0 || ranking->begins_score[i] != 0;
 
-        end = score_end(ranking, first);
-        for (size_t i = first; i < end; i++) {
-            n_here[ranking->is_positive[i] != 0]++;
-        }
-        for (size_t i = first; i < end; i++) {
-            const int other = ranking->is_positive[i] == 0;
+        other_positive = begins ? n_positive : other_positive;
+        other_negative = begins ? n_negative : other_negative;
+        placement2[i] = positive ? other_negative : other_positive;
+        n_positive += positive;
+        n_negative += !positive;
+    }
+    other_positive = n_positive;
+    other_negative = n_negative;
+    for (size_t i = ranking->n_item; i-- > 0;) {
+        const bool positive = ranking->is_positive[i] != 0;
+        const bool begins = i == 0 || ranking->begins_score[i] != 0;
 
-            placement2[i] = 2 * n_below[other] + n_here[other];
-        }
-        n_below[0] += n_here[0];
-        n_below[1] += n_here[1];
+        placement2[i] += positive ? other_negative : other_positive;
+        n_positive -= positive;
+        n_negative -= !positive;
+        other_positive = begins ? n_positive : other_positive;
+        other_negative = begins ? n_negative : other_negative;
     }
     return PF_OK;
 }
@@ -123,6 +134,8 @@ static void
 draw_bins(bin_map *map, size_t n_item, pf_rng rng)
 {
     enum { CHUNK = 512 };
+    const uint32_t *PF_RESTRICT bin = map->bin;
+    uint32_t *PF_RESTRICT count = map->count;
     uint32_t index[CHUNK];
 
     memset(map->count, 0, 2 * map->n_group * sizeof *map->count);
@@ -131,7 +144,7 @@ draw_bins(bin_map *map, size_t n_item, pf_rng rng)
 
         pf_rng_indices(&rng, (uint32_t)n_item, n_draw, index);
         for (size_t i = 0; i < n_draw; i++) {
-            map->count[map->bin[index[i]]]++;
+            count[bin[index[i]]]++;
         }
     }
 }

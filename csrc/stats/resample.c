@@ -4,8 +4,9 @@
 
 #include <stdlib.h>
 
-/* A class costs about as much as this many clusters drawn one by one. */
-enum { CLUSTERS_PER_CLASS = 16 };
+/* The binomial of a class costs about as much as this many clusters drawn one by one.
+ */
+enum { LARGE_CLASS = 16 };
 
 /* the number of ones; as in Hacker's Delight, 5-1 */
 static uint64_t
@@ -34,6 +35,31 @@ toss(pf_rng *rng, uint64_t n_coin)
 }
 
 /*
+ * Successes among n_trial <= 64, one trial a bit; as draw_binomial, but with as many
+ * words as close nearly all trials at once: a loop that ends with the last open trial
+ * would be a branch nobody can predict.
+ */
+static uint64_t
+draw_few(pf_rng *rng, uint64_t n_trial, uint64_t num, uint64_t den)
+{
+    enum { N_WORD = 12 };
+    uint64_t open = n_trial == 0 ? 0 : UINT64_MAX >> (64 - n_trial);
+    uint64_t success = 0;
+
+    while (open != 0) {
+        for (int i = 0; i < N_WORD; i++) {
+            const uint64_t word = pf_rng_next(rng);
+            const uint64_t bit = 2 * num >= den;
+
+            num = 2 * num - (bit ? den : 0);
+            success |= bit ? open & ~word : 0;
+            open &= word;
+        }
+    }
+    return count_ones(success);
+}
+
+/*
  * Successes among n_trial with probability num / den, 0 <= num < den < 2^63.
  *
  * A trial succeeds when a uniform number in [0, 1) is below num / den. Both are
@@ -45,63 +71,25 @@ draw_binomial(pf_rng *rng, uint64_t n_trial, uint64_t num, uint64_t den)
 {
     uint64_t n_success = 0;
 
-    while (n_trial > 0 && num > 0) {
+    while (n_trial > 64) {
         const uint64_t n_open = toss(rng, n_trial);
+        const bool bit = 2 * num >= den;
 
-        num *= 2;
-        if (num >= den) {
-            num -= den;
-            n_success += n_trial - n_open;
-        }
+        num = 2 * num - (bit ? den : 0);
+        n_success += bit ? n_trial - n_open : 0;
         n_trial = n_open;
     }
-    return n_success;
+    return n_success + draw_few(rng, n_trial, num, den);
 }
 
-static void
-sum_classes(
-        const pf_cluster_classes *classes, uint64_t n_cluster, pf_rng rng, double *sums)
-{
-    uint64_t n_left = n_cluster; /* draws, and clusters, of the classes to come */
-    uint64_t n_other = n_cluster;
-
-    sums[0] = 0.0;
-    sums[1] = 0.0;
-    for (size_t c = 0; c < classes->n_class && n_left > 0; c++) {
-        const uint64_t n_here = (uint64_t)classes->n_cluster_class[c];
-        const bool is_last = c + 1 == classes->n_class;
-        const uint64_t n_drawn =
-                is_last ? n_left : draw_binomial(&rng, n_left, n_here, n_other);
-
-        sums[0] += (double)n_drawn * classes->numerator[c];
-        sums[1] += (double)n_drawn * classes->denominator[c];
-        n_left -= n_drawn;
-        n_other -= n_here;
-    }
-}
-
-/* class_of_cluster (n_cluster,) names the class of each cluster */
-static void
-sum_drawn(const pf_cluster_classes *classes, const uint32_t *class_of_cluster,
-        uint32_t n_cluster, pf_rng rng, double *sums)
-{
-    enum { CHUNK = 512 };
-    uint32_t index[CHUNK];
-
-    sums[0] = 0.0;
-    sums[1] = 0.0;
-    for (uint32_t first = 0; first < n_cluster; first += CHUNK) {
-        const uint32_t n_draw = n_cluster - first < CHUNK ? n_cluster - first : CHUNK;
-
-        pf_rng_indices(&rng, n_cluster, n_draw, index);
-        for (uint32_t i = 0; i < n_draw; i++) {
-            const uint32_t c = class_of_cluster[index[i]];
-
-            sums[0] += classes->numerator[c];
-            sums[1] += classes->denominator[c];
-        }
-    }
-}
+/* What one resample is drawn from: the leading large classes, then the clusters of the
+ * other classes one by one. */
+typedef struct draw_plan {
+    size_t n_large;
+    uint32_t n_cluster;
+    uint32_t n_single;         /* clusters in the other classes */
+    uint32_t *class_of_single; /* (n_single,) */
+} draw_plan;
 
 static pf_status
 count_clusters(const pf_cluster_classes *classes, uint32_t *n_cluster)
@@ -121,44 +109,91 @@ count_clusters(const pf_cluster_classes *classes, uint32_t *n_cluster)
 }
 
 static pf_status
-resample_one_by_one(const pf_cluster_classes *classes, uint32_t n_cluster,
-        uint64_t seed, size_t n_resample, double *sums)
+draw_plan_init(draw_plan *plan, const pf_cluster_classes *classes)
 {
-    uint32_t *class_of_cluster = calloc(n_cluster, sizeof *class_of_cluster);
     size_t at = 0;
+    pf_status st;
 
-    if (class_of_cluster == NULL) {
+    *plan = (draw_plan){0};
+    st = count_clusters(classes, &plan->n_cluster);
+    if (st != PF_OK) {
+        return st;
+    }
+    plan->n_single = plan->n_cluster;
+    while (plan->n_large < classes->n_class &&
+            classes->n_cluster_class[plan->n_large] >= LARGE_CLASS) {
+        plan->n_single -= (uint32_t)classes->n_cluster_class[plan->n_large++];
+    }
+    plan->class_of_single = calloc((size_t)plan->n_single + 1, sizeof(uint32_t));
+    if (plan->class_of_single == NULL) {
         return PF_ENOMEM;
     }
-    for (size_t c = 0; c < classes->n_class; c++) {
+    for (size_t c = plan->n_large; c < classes->n_class; c++) {
         for (int64_t i = 0; i < classes->n_cluster_class[c]; i++) {
-            class_of_cluster[at++] = (uint32_t)c;
+            plan->class_of_single[at++] = (uint32_t)c;
         }
     }
-    for (size_t r = 0; r < n_resample; r++) {
-        sum_drawn(classes, class_of_cluster, n_cluster, pf_rng_stream(seed, r),
-                sums + 2 * r);
-    }
-    free(class_of_cluster);
     return PF_OK;
+}
+
+/* adds n_draw clusters of the small classes to the sums */
+static void
+add_singles(const pf_cluster_classes *classes, const draw_plan *plan, uint32_t n_draw,
+        pf_rng *rng, double *sums)
+{
+    enum { CHUNK = 512 };
+    uint32_t index[CHUNK];
+
+    for (uint32_t first = 0; first < n_draw; first += CHUNK) {
+        const uint32_t n_here = n_draw - first < CHUNK ? n_draw - first : CHUNK;
+
+        pf_rng_indices(rng, plan->n_single, n_here, index);
+        for (uint32_t i = 0; i < n_here; i++) {
+            const uint32_t c = plan->class_of_single[index[i]];
+
+            sums[0] += classes->numerator[c];
+            sums[1] += classes->denominator[c];
+        }
+    }
+}
+
+static void
+sum_resample(const pf_cluster_classes *classes, const draw_plan *plan, pf_rng rng,
+        double *sums)
+{
+    uint64_t n_left = plan->n_cluster;  /* draws to come */
+    uint64_t n_other = plan->n_cluster; /* clusters to draw them from */
+
+    sums[0] = 0.0;
+    sums[1] = 0.0;
+    for (size_t c = 0; c < plan->n_large; c++) {
+        const uint64_t n_here = (uint64_t)classes->n_cluster_class[c];
+        const uint64_t n_drawn = n_here == n_other
+                                         ? n_left
+                                         : draw_binomial(&rng, n_left, n_here, n_other);
+
+        sums[0] += (double)n_drawn * classes->numerator[c];
+        sums[1] += (double)n_drawn * classes->denominator[c];
+        n_left -= n_drawn;
+        n_other -= n_here;
+    }
+    add_singles(classes, plan, (uint32_t)n_left, &rng, sums);
 }
 
 pf_status
 pf_resample_sums(const pf_cluster_classes *classes, uint64_t seed, size_t n_resample,
         double *sums)
 {
-    uint32_t n_cluster;
-    pf_status st = count_clusters(classes, &n_cluster);
+    draw_plan plan;
+    pf_status st = draw_plan_init(&plan, classes);
 
     if (st != PF_OK) {
         return st;
     }
-    if (classes->n_class > 1 + n_cluster / CLUSTERS_PER_CLASS) {
-        return resample_one_by_one(classes, n_cluster, seed, n_resample, sums);
-    }
     for (size_t r = 0; r < n_resample; r++) {
-        sum_classes(classes, n_cluster, pf_rng_stream(seed, r), sums + 2 * r);
+        sum_resample(classes, &plan, pf_rng_stream(seed, r), sums + 2 * r);
     }
+    free(plan.class_of_single);
     return PF_OK;
 }
 

@@ -25,11 +25,12 @@ typedef struct pf_cluster_classes {
  *
  * sums  (n_resample, 2), out: numerator, denominator
  *
- * With few classes the numbers of clusters of each are drawn, a multinomial made of
- * binomials that are exact for their rational probabilities; with many, the clusters
- * one by one. Sums go over the classes (or the draws) in order, and resample r draws
- * from pf_rng_stream(seed, r): one seed gives one result, whatever the threads.
- * PF_EINVAL when a count is out of range; PF_ENOMEM.
+ * Of the leading classes with 16 clusters or more the number drawn is made first: a
+ * multinomial of binomials that are exact for their rational probabilities. The
+ * clusters of all other classes are drawn one by one. Sums go over the classes, then
+ * the draws, in order; large classes first is fastest. Resample r draws from
+ * pf_rng_stream(seed, r): one seed gives one result, whatever the threads. PF_EINVAL
+ * when a count is out of range; PF_ENOMEM.
  */
 PF_NODISCARD pf_status pf_resample_sums(const pf_cluster_classes *classes,
         uint64_t seed, size_t n_resample, double *sums);

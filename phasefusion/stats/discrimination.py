@@ -159,12 +159,13 @@ def _auroc(
         )
     # twice the number of items of the other class that an item is above, half for ties
     doubled = _core.ranking_placements(ranked, new)
-    area = int(doubled[ranked].sum()) / (2 * m * n)
-    placed = np.empty(len(order))
-    placed[order] = doubled / np.where(ranked, 2 * n, 2 * m)
+    above, below = doubled[ranked], doubled[~ranked]
+    area = int(above.sum()) / (2 * m * n)
     if labels is None:
-        variance = _delong(placed[classes], placed[~classes])
+        variance = _delong(above, 2 * n) + _delong(below, 2 * m)
     else:
+        placed = np.empty(len(order))
+        placed[order] = doubled / np.where(ranked, 2 * n, 2 * m)
         # of a negative item the share of positives *above* it is what counts
         deviation = np.where(classes, placed - area, 1.0 - placed - area)
         variance = _obuchowski(deviation, classes, labels)
@@ -187,11 +188,14 @@ def _auroc(
     )
 
 
-def _delong(above: NDArray[np.float64], below: NDArray[np.float64]) -> float:
-    if min(len(above), len(below)) < 2:
+def _delong(doubled: NDArray[np.int64], unit: int) -> float:
+    """Variance of the mean placement of one class, from placements in a unit."""
+    n = len(doubled)
+    if n < 2:
         return float("nan")
-    first = float(np.var(np.sort(above), ddof=1)) / len(above)
-    return first + float(np.var(np.sort(below), ddof=1)) / len(below)
+    # in the order of the scores, so that the sums are the same for every input
+    deviations = doubled - int(doubled.sum()) / n
+    return float(np.dot(deviations, deviations)) / (n - 1) / n / unit**2
 
 
 def _obuchowski(
