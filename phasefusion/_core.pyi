@@ -73,6 +73,25 @@ def flip_counts(
 def flip_pairs(
     answers: NDArray[np.int64], n_answers: int, use: NDArray[np.bool_], /
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+def flip_summary(
+    answers: NDArray[np.int64],
+    n_answers: int,
+    n_expected: NDArray[np.int64] | None,
+    only_complete: bool,
+    /,
+) -> tuple[
+    tuple[
+        NDArray[np.float64],
+        NDArray[np.int8],
+        NDArray[np.bool_],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int64],
+    ],
+    int,
+    int,
+]: ...
 def expected_any_flip(
     counts: NDArray[np.int64], n_draws: int, /
 ) -> NDArray[np.float64]: ...

@@ -3,6 +3,7 @@
 
 #include "base/random.h"
 #include "stats/consensus.h"
+#include "stats/flip_summary.h"
 #include "stats/flips.h"
 
 PyDoc_STRVAR(fnv1a64_doc,
@@ -252,6 +253,122 @@ done:
     return results;
 }
 
+/* What flip_summary returns, in order. */
+enum {
+    OUT_PAIRWISE,
+    OUT_ANY,
+    OUT_USED,
+    OUT_ITEM_VALID,
+    OUT_DIFFER_VALID,
+    OUT_DIFFER,
+    OUT_BOTH,
+    N_SUMMARY
+};
+
+/* A tuple of new arrays for a table of that shape, and their data in *summary. */
+static PyObject *
+new_summary(const npy_intp *shape, pf_flip_summary *summary)
+{
+    const npy_intp by_valid = shape[1] + 1;
+    const npy_intp pairs[2] = {shape[1], shape[1]};
+    const struct {
+        const npy_intp *shape;
+        int n_dim;
+        int type;
+    } plan[N_SUMMARY] = {
+            [OUT_PAIRWISE] = {shape, 1, NPY_FLOAT64},
+            [OUT_ANY] = {shape, 1, NPY_INT8},
+            [OUT_USED] = {shape, 1, NPY_BOOL},
+            [OUT_ITEM_VALID] = {&by_valid, 1, NPY_INT64},
+            [OUT_DIFFER_VALID] = {&by_valid, 1, NPY_INT64},
+            [OUT_DIFFER] = {pairs, 2, NPY_INT64},
+            [OUT_BOTH] = {pairs, 2, NPY_INT64},
+    };
+    PyObject *results = PyTuple_New(N_SUMMARY);
+
+    for (Py_ssize_t i = 0; results != NULL && i < N_SUMMARY; i++) {
+        PyObject *array = PyArray_SimpleNew(plan[i].n_dim, plan[i].shape, plan[i].type);
+
+        if (array == NULL || PyTuple_SetItem(results, i, array) < 0) {
+            Py_CLEAR(results);
+        }
+    }
+    if (results != NULL) {
+        *summary = (pf_flip_summary){
+                .pairwise = pf_result_data(results, OUT_PAIRWISE),
+                .any = pf_result_data(results, OUT_ANY),
+                .used = pf_result_data(results, OUT_USED),
+                .n_item_valid = pf_result_data(results, OUT_ITEM_VALID),
+                .n_differ_valid = pf_result_data(results, OUT_DIFFER_VALID),
+                .n_differ = pf_result_data(results, OUT_DIFFER),
+                .n_both = pf_result_data(results, OUT_BOTH),
+        };
+    }
+    return results;
+}
+
+PyDoc_STRVAR(flip_summary_doc,
+        "flip_summary(answers, n_answers, n_expected, only_complete, /)\n--\n\n"
+        "Flip rates of (n, m) int64: (pairwise, any, used, items by valid passes,\n"
+        "differing pairs by valid passes, n_differ, n_both), n_flipped, n_complete.");
+
+static PyObject *
+core_flip_summary(PyObject *module, PyObject *args)
+{
+    PyObject *given[2];
+    PyObject *answers = NULL;
+    PyObject *expected = NULL;
+    PyObject *results = NULL;
+    Py_ssize_t n_answer;
+    int only_complete;
+    const int64_t *n_expected;
+    pf_flip_summary summary;
+    pf_answer_table table;
+    pf_status st;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OnOp:flip_summary", &given[0], &n_answer, &given[1],
+                &only_complete)) {
+        return NULL;
+    }
+    answers = pf_array_in(given[0], NPY_INT64, 2, "answers");
+    if (answers == NULL) {
+        return NULL;
+    }
+    if (given[1] != Py_None) {
+        expected = pf_array_in(given[1], NPY_INT64, 1, "n_expected");
+        if (expected == NULL) {
+            goto done;
+        }
+        if (PyArray_DIM(PF_ARRAY(expected), 0) != PyArray_DIM(PF_ARRAY(answers), 0)) {
+            PyErr_SetString(PyExc_ValueError, "n_expected needs one entry an item");
+            goto done;
+        }
+    }
+    results = new_summary(PyArray_DIMS(PF_ARRAY(answers)), &summary);
+    if (results == NULL) {
+        goto done;
+    }
+    table = answer_table(answers, n_answer);
+    n_expected = expected == NULL ? NULL : PyArray_DATA(PF_ARRAY(expected));
+
+    Py_BEGIN_ALLOW_THREADS
+    st = pf_flips_summarize(&table, n_expected, only_complete != 0, &summary);
+    Py_END_ALLOW_THREADS
+
+    if (st != PF_OK) {
+        Py_CLEAR(results);
+        pf_raise(st, "answers");
+    }
+
+done:
+    Py_DECREF(answers);
+    Py_XDECREF(expected);
+    return results == NULL ? NULL
+                           : Py_BuildValue("NLL", results, (long long)summary.n_flipped,
+                                     (long long)summary.n_complete);
+}
+
 PyDoc_STRVAR(expected_any_flip_doc,
         "expected_any_flip(counts, n_draws, /)\n--\n\n"
         "Expected any-flip of n_draws passes for every row of (n, K) int64 counts.");
@@ -424,6 +541,7 @@ PyMethodDef pf_stats_methods[] = {
         {"permutations", core_permutations, METH_VARARGS, permutations_doc},
         {"flip_counts", core_flip_counts, METH_VARARGS, flip_counts_doc},
         {"flip_pairs", core_flip_pairs, METH_VARARGS, flip_pairs_doc},
+        {"flip_summary", core_flip_summary, METH_VARARGS, flip_summary_doc},
         {"expected_any_flip", core_expected_any_flip, METH_VARARGS,
                 expected_any_flip_doc},
         {"consensus", core_consensus, METH_VARARGS, consensus_doc},

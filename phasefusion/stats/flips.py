@@ -117,15 +117,67 @@ def flip_rates(
     FlipRates(pairwise=41.67 %, any=50.00 %, 3 passes, 4 items, 0 dropped, complete)
     """
     check_choice(policy, POLICIES, "policy")
+    table = integers(answers, "answers", 2)
+    made = _summarized(table, None, policy) if missing == -1 else None
+    if made is not None:
+        return made
     table = answer_table(answers, missing)
-    expected = np.full(len(table), table.shape[1], np.int64)
-    return _rates(table, expected, policy)
+    return _rates(table, np.full(len(table), table.shape[1], np.int64), policy)
+
+
+_MAX_SUMMARY = (255, 32)  # passes and answers of the kernel that does all at once
+
+
+def _summarized(
+    table: NDArray[np.int64], expected: NDArray[np.int64] | None, policy: Policy
+) -> FlipRates | None:
+    """Rates in one pass over the table; None where that kernel refuses it."""
+    max_passes, max_answers = _MAX_SUMMARY
+    if not 1 <= table.shape[1] <= max_passes:
+        return None
+    try:
+        made, n_flipped, n_complete = _core.flip_summary(
+            table, max_answers, expected, policy == "complete"
+        )
+    except ValueError:  # a label out of its range; not yet known to be wrong
+        return None
+    per_item, any_flip, used, n_items, differ, n_differ, n_both = made
+    n_used = int(n_items.sum())
+    sizes = [m for m in range(2, len(n_items)) if n_items[m]]
+    pairs = [m * (m - 1) for m in sizes]
+    parts = [int(differ[m]) for m in sizes]
+    pairwise = float("nan")
+    if policy == "available-micro" or len(sizes) == 1:
+        whole = sum(int(n_items[m]) * p for m, p in zip(sizes, pairs, strict=True))
+        pairwise = sum(parts) / whole if whole else pairwise
+    elif n_used:
+        rates = (part / pair for part, pair in zip(parts, pairs, strict=True))
+        pairwise = sum(rates) / n_used
+    matrix = ratio(n_differ, n_both)
+    np.fill_diagonal(matrix, 0.0)
+    return FlipRates(
+        pairwise=pairwise,
+        any=n_flipped / n_used if n_used else float("nan"),
+        per_item_pairwise=per_item,
+        per_item_any=any_flip,
+        used=used,
+        n_used=n_used,
+        n_dropped=len(table) - n_used,
+        n_flipped=n_flipped,
+        n_complete=n_complete,
+        pair_matrix=matrix,
+        pair_n=n_both,
+        policy=policy,
+    )
 
 
 def _rates(
     table: NDArray[np.int64], expected: NDArray[np.int64], policy: Policy
 ) -> FlipRates:
     """Rates of a table in which an item should carry `expected` passes."""
+    quick = _summarized(table, expected, policy)
+    if quick is not None:
+        return quick
     small, n_answers = numbered(table)
     n_valid, n_agreeing, n_distinct, _ = _core.flip_counts(small, n_answers)
     n_pairs = n_valid * (n_valid - 1)
