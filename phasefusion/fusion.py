@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
-from phasefusion._random import MAX_OPTIONS, check_ids, tie_priority, tie_seeds
+from phasefusion._random import MAX_OPTIONS, check_ids, tie_priority
+from phasefusion._ties import RowNumbers, TieSeeds, pool_rows
 from phasefusion.errors import PhaseFusionWarning, PosteriorError
 from phasefusion.orders import to_content, validate
 
@@ -225,25 +226,12 @@ def fuse_items(
     array([1, 0])
     """
     array = _logp(logp, (3, 4), "(n, S, K) or (n, S, M, K)")
-    ids = _RowNumbers(len(array)) if item_ids is None else check_ids(item_ids)
+    ids = RowNumbers(len(array)) if item_ids is None else check_ids(item_ids)
     if len(ids) != len(array):
         raise PosteriorError(f"{len(ids)} item ids were given for {len(array)} items")
     kept = _options(n_options, array.shape[:1], array.shape[-1])
     rules = _Rules(over, pool, missing, strict, phases, seed)
     return _fuse(array, kept, ids, True, rules)
-
-
-class _RowNumbers(Sequence[str]):
-    """Ids of items without names: their row numbers, made when they are asked for."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def __len__(self) -> int:
-        return self.n
-
-    def __getitem__(self, row: Any) -> Any:
-        return str(range(self.n)[row])
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,40 +244,6 @@ class _Rules:
     strict: bool
     phases: Sequence[Any] | None
     seed: int
-
-
-@dataclass(frozen=True, slots=True)
-class _TieSeeds:
-    """Tie seeds of rows of the kernel, hashed only where there is a tie."""
-
-    ids: Sequence[str]
-    seed: int
-    n_rows: int  # of each item
-
-    def of(self, rows: NDArray[np.intp]) -> NDArray[np.uint64]:
-        """Seeds of some rows."""
-        return tie_seeds([self.ids[row // self.n_rows] for row in rows], self.seed)
-
-
-def _pool(
-    rows: NDArray[np.float64],
-    n_options: NDArray[np.int64],
-    seeds: _TieSeeds,
-    codes: tuple[int, int],
-) -> tuple[NDArray[Any], ...]:
-    """Results of the kernel; rows with a tie are pooled again with their seeds."""
-    kept = np.repeat(n_options, seeds.n_rows) if seeds.n_rows > 1 else n_options
-    results: tuple[NDArray[Any], ...] = _core.fuse(
-        rows, kept, np.zeros(len(rows), np.uint64), *codes
-    )
-    # a pass with a tie has a margin of 0
-    passes = np.flatnonzero(results[6].ravel() == 0.0) // rows.shape[1]
-    again = np.union1d(passes, np.flatnonzero(results[3] > 1))
-    if len(again):
-        made = _core.fuse(rows[again], kept[again], seeds.of(again), *codes)
-        for whole, part in zip(results, made, strict=True):
-            whole[again] = part
-    return results
 
 
 def _fuse(
@@ -317,10 +271,10 @@ def _fuse(
     else:
         grid = grid[:, None]
     n, n_rows, n_first, n_second, width = grid.shape
-    results = _pool(
+    results = pool_rows(
         np.ascontiguousarray(grid).reshape(n * n_rows, n_first * n_second, width),
         n_options,
-        _TieSeeds(ids, rules.seed, n_rows),
+        TieSeeds(ids, rules.seed, n_rows),
         codes,
     )
 

@@ -122,7 +122,9 @@ def clustered_mean(
     group, _ = clusters(cluster, len(given))
     kept = ~np.isnan(given)
     x = given[kept]
-    names, group = np.unique(group[kept], return_inverse=True)
+    names = np.arange(len(x))
+    if cluster is not None:
+        names, group = np.unique(group[kept], return_inverse=True)
     n, n_clusters = len(x), len(names)
     nan = float("nan")
     if n == 0:
@@ -142,10 +144,12 @@ def clustered_mean(
             len(given),
             confidence_level,
         )
-    mean = math.fsum(x) / n
+    mean = math.fsum(x.tolist()) / n
     deviations = x - mean
-    sums = sums_by(group, n_clusters, deviations)
-    squares, own = math.fsum(deviations**2), math.fsum(sums**2)
+    squares = own = math.fsum((deviations**2).tolist())
+    if cluster is not None:
+        sums = sums_by(group, n_clusters, deviations)
+        own = math.fsum((sums**2).tolist())
     se_iid = math.sqrt(squares / (n - 1) / n) if n > 1 else nan
     se_cr0 = math.sqrt(own) / n
     miller = squares / (n - 1) / n + (own - squares) / n**2 if n > 1 else nan

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -123,19 +124,31 @@ def _halves(
 ) -> NDArray[np.uint8]:
     """Rows with 1 and 2 where an order is in the first and in the second half."""
     if splits == "all":
-        n = math.comb(n_orders, 2 * size) * math.comb(2 * size, size) // 2
-        if n > _MAX_SPLITS:
-            raise StatisticsError(
-                f"{n_orders} orders have {n} splits into halves of {size}, more than "
-                f"{_MAX_SPLITS}; give splits=50 or more to draw some"
-            )
-        pairs = np.array(list(_all_splits(n_orders, size)))
-        first, second = pairs[:, 0], pairs[:, 1]
-    else:
-        if splits < 1:
-            raise StatisticsError(f"splits must be 'all' or >= 1, it is {splits}")
-        drawn = _core.permutations(seed & MASK_64, n_orders, splits)
-        first, second = drawn[:, :size], drawn[:, size : 2 * size]
+        return _every_half(n_orders, size)
+    if splits < 1:
+        raise StatisticsError(f"splits must be 'all' or >= 1, it is {splits}")
+    drawn = _core.permutations(seed & MASK_64, n_orders, splits)
+    return _marked(n_orders, drawn[:, :size], drawn[:, size : 2 * size])
+
+
+@lru_cache(maxsize=4)
+def _every_half(n_orders: int, size: int) -> NDArray[np.uint8]:
+    """Rows of all splits; kept, since one table after the other has the same."""
+    n = math.comb(n_orders, 2 * size) * math.comb(2 * size, size) // 2
+    if n > _MAX_SPLITS:
+        raise StatisticsError(
+            f"{n_orders} orders have {n} splits into halves of {size}, more than "
+            f"{_MAX_SPLITS}; give splits=50 or more to draw some"
+        )
+    pairs = np.array(list(_all_splits(n_orders, size)))
+    halves = _marked(n_orders, pairs[:, 0], pairs[:, 1])
+    halves.flags.writeable = False
+    return halves
+
+
+def _marked(
+    n_orders: int, first: NDArray[np.int64], second: NDArray[np.int64]
+) -> NDArray[np.uint8]:
     halves = np.zeros((len(first), n_orders), np.uint8)
     np.put_along_axis(halves, first, 1, axis=1)
     np.put_along_axis(halves, second, 2, axis=1)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import oracle
+import oracle_resampling as oracle
 import pytest
 from scipy import stats as sps
 

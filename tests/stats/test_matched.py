@@ -4,7 +4,7 @@ import itertools
 import math
 
 import numpy as np
-import oracle
+import oracle_resampling as oracle
 import pytest
 
 from phasefusion import _core, stats
