@@ -17,6 +17,7 @@ typedef struct lane_block {
     size_t first_item;
     size_t n_lane; /* lanes in use; the others compute on zeros */
     size_t n_option;
+    bool is_padded;
     double score[PF_OPTION_MAX][LANES]; /* logits, then the posterior made of them */
     double pooled[PF_OPTION_MAX][LANES];
     double top[LANES];
@@ -29,25 +30,76 @@ typedef struct lane_block {
     double log_ratio[LANES];   /* of the two best posteriors, the second >= SMALL */
 } lane_block;
 
+/* a row a lane; with a constant n_option the inner loop is gone */
+PF_BODY void
+load_rows(const double *row, size_t step, size_t n_option, lane_block *block)
+{
+    for (size_t lane = 0; lane < LANES; lane++) {
+        for (size_t k = 0; k < n_option; k++) {
+            block->score[k][lane] = row[k];
+        }
+        row += step;
+    }
+}
+
+PF_BODY void
+load_full_block(const double *row, size_t step, size_t n_option, lane_block *block)
+{
+    switch (n_option) {
+        case 2:
+            load_rows(row, step, 2, block);
+            break;
+        case 3:
+            load_rows(row, step, 3, block);
+            break;
+        case 4:
+            load_rows(row, step, 4, block);
+            break;
+        case 5:
+            load_rows(row, step, 5, block);
+            break;
+        default:
+            load_rows(row, step, n_option, block);
+            break;
+    }
+}
+
 PF_BODY void
 load_pass(const pf_pass_batch *batch, size_t pass, lane_block *block)
 {
     const size_t n_option = batch->n_option;
+    const size_t step = batch->n_pass * n_option;
+    const double *first = batch->logp + block->first_item * step + pass * n_option;
 
-    for (size_t lane = 0; lane < LANES; lane++) {
-        const bool used = lane < block->n_lane;
-        const size_t item = block->first_item + (used ? lane : 0);
-        const double *row = batch->logp + (item * batch->n_pass + pass) * n_option;
-
+    if (block->n_lane == LANES) {
+        load_full_block(first, step, n_option, block);
+    }
+    for (size_t lane = 0; lane < LANES && block->n_lane < LANES; lane++) {
         for (size_t k = 0; k < n_option; k++) {
-            block->score[k][lane] = used ? row[k] : 0.0;
-        }
-        if (batch->n_option_item != NULL) {
-            for (size_t k = (size_t)batch->n_option_item[item]; k < n_option; k++) {
-                block->score[k][lane] = -INFINITY;
-            }
+            block->score[k][lane] = lane < block->n_lane ? first[lane * step + k] : 0.0;
         }
     }
+    for (size_t lane = 0; lane < block->n_lane && block->is_padded; lane++) {
+        const int64_t *n_own = batch->n_option_item + block->first_item + lane;
+
+        for (size_t k = (size_t)*n_own; k < n_option; k++) {
+            block->score[k][lane] = -INFINITY;
+        }
+    }
+}
+
+/* whether an item of the block has fewer options than the batch */
+PF_BODY bool
+find_padding(const pf_pass_batch *batch, const lane_block *block)
+{
+    bool found = false;
+
+    for (size_t lane = 0; batch->n_option_item != NULL && lane < block->n_lane;
+            lane++) {
+        found |= batch->n_option_item[block->first_item + lane] <
+                 (int64_t)batch->n_option;
+    }
+    return found;
 }
 
 /* top, second and keep of the logits in score */
@@ -388,6 +440,7 @@ fuse_block(const pf_pass_batch *batch, pf_pool pool, pf_missing missing,
         memset(block->pooled[k], 0, sizeof block->pooled[k]);
     }
     memset(block->n_valid, 0, sizeof block->n_valid);
+    block->is_padded = find_padding(batch, block);
     for (size_t s = 0; s < batch->n_pass; s++) {
         load_pass(batch, s, block);
         rank_lanes(block);

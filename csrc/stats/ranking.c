@@ -71,7 +71,7 @@ pf_ranking_placements(const pf_ranking *ranking, int64_t *placement2)
 typedef struct bin_map {
     uint32_t *bin; /* of each item */
     uint32_t *count;
-    uint32_t *weight;
+    uint8_t *weight;
     size_t n_group;
 } bin_map;
 
@@ -133,7 +133,7 @@ bin_map_init(bin_map *map, const pf_ranking *ranking)
 static void
 draw_bins(bin_map *map, size_t n_item, pf_rng rng)
 {
-    enum { CHUNK = 512 };
+    enum { CHUNK = 256 };
     const uint32_t *PF_RESTRICT bin = map->bin;
     uint32_t *PF_RESTRICT count = map->count;
     uint32_t index[CHUNK];
