@@ -265,29 +265,48 @@ classify_pass(const double *row, size_t n_option)
     return state;
 }
 
+/* answer and margin of every lane; n_valid and last_margin grow with the pass */
+PF_BODY void
+judge_lanes(lane_block *block, int64_t *answer, double *margin)
+{
+    for (size_t lane = 0; lane < LANES; lane++) {
+        const double lead = block->top[lane] - block->second[lane];
+        const double own = block->n_tied[lane] > 1.0 ? 0.0 : lead;
+        const bool keep = block->keep[lane] > 0.0;
+
+        margin[lane] = keep ? own : (double)NAN;
+        answer[lane] = (int64_t)(keep ? block->best[lane] : -1.0);
+        block->last_margin[lane] = keep ? own : block->last_margin[lane];
+        block->n_valid[lane] += block->keep[lane];
+    }
+}
+
 PF_BODY void
 store_pass(const pf_pass_batch *batch, size_t pass, lane_block *block,
         const pf_fused *fused)
 {
+    const size_t first = block->first_item * batch->n_pass + pass;
+    int64_t answer[LANES];
+    double margin[LANES];
+    double n_kept = 0.0;
+
+    judge_lanes(block, answer, margin);
     for (size_t lane = 0; lane < block->n_lane; lane++) {
-        const size_t item = block->first_item + lane;
-        const size_t at = item * batch->n_pass + pass;
-        const bool tied = block->n_tied[lane] > 1.0;
+        const size_t at = first + lane * batch->n_pass;
 
-        if (block->keep[lane] > 0.0) {
-            const double margin = tied ? 0.0 : block->top[lane] - block->second[lane];
+        fused->pass_answer[at] = answer[lane];
+        fused->pass_margin_nats[at] = margin[lane];
+        fused->pass_state[at] = PF_PASS_VALID;
+        n_kept += block->keep[lane];
+    }
+    for (size_t lane = 0; lane < block->n_lane && n_kept < (double)block->n_lane;
+            lane++) {
+        const size_t at = first + lane * batch->n_pass;
 
-            fused->pass_answer[at] = (int64_t)block->best[lane];
-            fused->pass_margin_nats[at] = margin;
-            fused->pass_state[at] = PF_PASS_VALID;
-            block->n_valid[lane] += 1.0;
-            block->last_margin[lane] = margin;
-        }
-        else {
-            fused->pass_answer[at] = -1;
-            fused->pass_margin_nats[at] = NAN;
-            fused->pass_state[at] = (unsigned char)classify_pass(
-                    batch->logp + at * batch->n_option, item_options(batch, item));
+        if (block->keep[lane] == 0.0) {
+            fused->pass_state[at] =
+                    (unsigned char)classify_pass(batch->logp + at * batch->n_option,
+                            item_options(batch, block->first_item + lane));
         }
     }
 }
