@@ -12,6 +12,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 TESTS = sorted((ROOT / "tests" / "c").glob("test_*.c"))
+# Kernels that choose their instruction set are tried without the wider ones too.
+DISPATCHED = [
+    ROOT / "tests/c" / f"test_{x}.c" for x in ("posterior", "resample", "stats")
+]
+PROGRAMS = [(path, "AVX512") for path in TESTS]
+PROGRAMS += [(path, cap) for path in DISPATCHED for cap in ("SCALAR", "AVX2")]
 CC = os.environ.get("CC", "cc")
 FLAGS = (
     "-std=c11 -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined "
@@ -29,8 +35,12 @@ def ffmpeg_flags() -> list[str]:
 @pytest.mark.skipif(
     "PHASEFUSION_UNDER_ASAN" in os.environ, reason="an interpreter under ASan"
 )
-@pytest.mark.parametrize("source", TESTS, ids=lambda path: path.stem)
-def test_plain_c_is_clean_under_sanitizers(source: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("source", "cap"), PROGRAMS, ids=[f"{path.stem}-{cap}" for path, cap in PROGRAMS]
+)
+def test_plain_c_is_clean_under_sanitizers(
+    source: Path, cap: str, tmp_path: Path
+) -> None:
     stage = source.stem.removeprefix("test_")
     # A first line "// uses: frames grid" names further stages.
     stages = [stage, "base"]
@@ -42,7 +52,17 @@ def test_plain_c_is_clean_under_sanitizers(source: Path, tmp_path: Path) -> None
     wrap = [f"-Wl,--wrap={name}" for name in replaced]
     libraries = ["-lm", "-pthread"] + (ffmpeg_flags() if "video" in stages else [])
     program = tmp_path / source.stem
-    build = [CC, *FLAGS, str(source), *sources, *wrap, "-o", str(program), *libraries]
+    build = [
+        CC,
+        *FLAGS,
+        f"-DPF_CPU_CAP=PF_CPU_{cap}",
+        str(source),
+        *sources,
+        *wrap,
+        "-o",
+        str(program),
+        *libraries,
+    ]
     made = subprocess.run(build, cwd=ROOT, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
     run = subprocess.run([program], cwd=tmp_path, capture_output=True, text=True)

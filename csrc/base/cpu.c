@@ -5,8 +5,13 @@
 
 static const char *const level_names[] = {"scalar", "avx2", "avx512"};
 
-pf_cpu_level
-pf_cpu_best(void)
+/* A build for tests may leave out what the processor could do. */
+#ifndef PF_CPU_CAP
+#define PF_CPU_CAP PF_CPU_AVX512
+#endif
+
+static pf_cpu_level
+ask_processor(void)
 {
 #if PF_X86
     __builtin_cpu_init();
@@ -23,6 +28,14 @@ pf_cpu_best(void)
 #else
     return PF_CPU_SCALAR;
 #endif
+}
+
+pf_cpu_level
+pf_cpu_best(void)
+{
+    const pf_cpu_level level = ask_processor();
+
+    return level < PF_CPU_CAP ? level : PF_CPU_CAP;
 }
 
 const char *

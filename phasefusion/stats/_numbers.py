@@ -36,6 +36,8 @@ def finite_column(values: ArrayLike, name: str) -> NDArray[np.float64]:
 def indicator(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """Hold truth values as 1 and 0, and NaN for what was NaN or -1 (undefined)."""
     array = column(values, name)
+    if np.asarray(values).dtype == np.bool_:
+        return array
     array = np.where(array == -1.0, np.nan, array)
     wrong = ~(np.isnan(array) | (array == 0.0) | (array == 1.0))
     if wrong.any():
@@ -88,6 +90,8 @@ def classes_and_scores(
     classes, scores = indicator(positive, "positive"), column(score, "score")
     same_length(positive=classes, score=scores)
     kept = ~(np.isnan(classes) | np.isnan(scores))
+    if kept.all():
+        return classes == 1.0, scores, kept
     return classes[kept] == 1.0, scores[kept], kept
 
 

@@ -159,10 +159,10 @@ def _auroc(
         )
     # twice the number of items of the other class that an item is above, half for ties
     doubled = _core.ranking_placements(ranked, new)
-    above, below = doubled[ranked], doubled[~ranked]
-    area = int(above.sum()) / (2 * m * n)
+    area = int(np.dot(doubled, ranked)) / (2 * m * n)
     if labels is None:
-        variance = _delong(above, 2 * n) + _delong(below, 2 * m)
+        first = _delong(doubled, ranked, 2 * n)
+        variance = first + _delong(doubled, ~ranked, 2 * m)
     else:
         placed = np.empty(len(order))
         placed[order] = doubled / np.where(ranked, 2 * n, 2 * m)
@@ -188,13 +188,15 @@ def _auroc(
     )
 
 
-def _delong(doubled: NDArray[np.int64], unit: int) -> float:
-    """Variance of the mean placement of one class, from placements in a unit."""
-    n = len(doubled)
+def _delong(doubled: NDArray[np.int64], chosen: NDArray[np.bool_], unit: int) -> float:
+    """Variance of the mean placement of the chosen items, from placements in a unit."""
+    weight = chosen.astype(np.float64)
+    n = int(weight.sum())
     if n < 2:
         return float("nan")
     # in the order of the scores, so that the sums are the same for every input
-    deviations = doubled - int(doubled.sum()) / n
+    placed = doubled.astype(np.float64)
+    deviations = (placed - np.dot(placed, weight) / n) * weight
     return float(np.dot(deviations, deviations)) / (n - 1) / n / unit**2
 
 

@@ -1,6 +1,6 @@
 /* test_stats.c - the seeded generator, flips and votes in plain C. */
 #include "check.h"
-#include "full_memory.h" /* defines __wrap_malloc */
+#include "full_memory.h" /* __wrap_malloc, __wrap_calloc */
 
 #include <math.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "stats/consensus.h"
+#include "stats/flip_summary.h"
 #include "stats/flips.h"
 
 enum { N_ITEM = 37, N_PASS_MAX = 13, MARGIN = 4 };
@@ -172,6 +173,105 @@ check_flips(size_t n_pass)
     }
 }
 
+/* all at once gives what the kernels for one thing each give */
+static void
+check_summary(size_t n_item, size_t n_pass, bool only_complete, uint64_t n_missing)
+{
+    enum { MAX = 400 };
+    static int64_t answer[MAX * N_PASS_MAX];
+    static int64_t count[4][MAX];
+    static double pairwise[MAX + 2];
+    static int8_t any[MAX + 2];
+    static unsigned char used[MAX + 2];
+    static unsigned char kept[MAX];
+    int64_t by_valid[2][N_PASS_MAX + 3];
+    int64_t pairs[4][N_PASS_MAX * N_PASS_MAX];
+    const pf_answer_table table = {answer, n_item, n_pass, 5};
+    const pf_flip_counts counts = {count[0], count[1], count[2], count[3]};
+    pf_flip_summary made = {.pairwise = pairwise + 1,
+            .any = any + 1,
+            .used = used + 1,
+            .n_item_valid = by_valid[0] + 1,
+            .n_differ_valid = by_valid[1] + 1,
+            .n_differ = pairs[0],
+            .n_both = pairs[1]};
+    pf_rng rng = {n_item + n_pass};
+    int64_t n_flipped = 0;
+    int64_t n_complete = 0;
+    int64_t n_used = 0;
+
+    memset(by_valid, 0xa5, sizeof by_valid);
+    memset(any, 0x55, sizeof any);
+    memset(used, 0x55, sizeof used);
+    for (size_t i = 0; i < n_item * n_pass; i++) {
+        const bool missing = n_missing > 0 && pf_rng_below(&rng, n_missing) == 0;
+
+        answer[i] = missing ? -1 : (int64_t)pf_rng_below(&rng, 5);
+    }
+    CHECK(pf_flips_count(&table, &counts) == PF_OK);
+    CHECK(pf_flips_summarize(&table, NULL, only_complete, &made) == PF_OK);
+    for (size_t i = 0; i < n_item; i++) {
+        const int64_t m = count[0][i];
+        const int64_t n_pair = m * (m - 1);
+        const bool complete = m == (int64_t)n_pass;
+
+        kept[i] = complete || !only_complete;
+        CHECK(used[i + 1] == (kept[i] && m >= 2));
+        CHECK(any[i + 1] == (m >= 2 ? count[2][i] > 1 : -1));
+        CHECK(m < 2 ? isnan(pairwise[i + 1])
+                    : pairwise[i + 1] ==
+                                (double)(n_pair - count[1][i]) / (double)n_pair);
+        n_flipped += used[i + 1] && count[2][i] > 1;
+        n_complete += complete;
+    }
+    for (size_t m = 0; m <= n_pass; m++) {
+        n_used += made.n_item_valid[m];
+        CHECK(made.n_differ_valid[m] >= 0);
+    }
+    for (size_t i = 0; i < n_item; i++) {
+        n_used -= used[i + 1];
+    }
+    CHECK(n_used == 0 && made.n_flipped == n_flipped && made.n_complete == n_complete);
+    CHECK(used[0] == 0x55 && used[n_item + 1] == 0x55 && any[n_item + 1] == 0x55);
+    CHECK(by_valid[0][0] == by_valid[0][n_pass + 2]); /* both still poisoned */
+    CHECK(pf_flips_pairs(&table, kept, pairs[2], pairs[3]) == PF_OK);
+    CHECK(memcmp(pairs[0], pairs[2], n_pass * n_pass * sizeof(int64_t)) == 0);
+    CHECK(memcmp(pairs[1], pairs[3], n_pass * n_pass * sizeof(int64_t)) == 0);
+}
+
+static void
+check_summaries(void)
+{
+    static const size_t n_items[] = {0, 1, 191, 192, 193, 400};
+    static const size_t n_passes[] = {1, 2, 3, N_PASS_MAX};
+    int64_t answer[2] = {0, INT64_MAX};
+    double pairwise;
+    int8_t any;
+    unsigned char used;
+    int64_t out[4][9];
+    pf_flip_summary made = {
+            &pairwise, &any, &used, out[0], out[1], out[2], out[3], 0, 0};
+    pf_answer_table table = {answer, 1, 2, 5};
+
+    for (size_t i = 0; i < 6; i++) {
+        for (size_t p = 0; p < 4; p++) {
+            check_summary(n_items[i], n_passes[p], true, 9);
+            check_summary(n_items[i], n_passes[p], false, 3);
+            check_summary(n_items[i], n_passes[p], true, 0);
+        }
+    }
+    CHECK(pf_flips_summarize(&table, NULL, true, &made) == PF_EINVAL);
+    answer[1] = INT64_MIN;
+    CHECK(pf_flips_summarize(&table, NULL, true, &made) == PF_EINVAL);
+    answer[1] = 5;
+    CHECK(pf_flips_summarize(&table, NULL, true, &made) == PF_EINVAL);
+    answer[1] = 4;
+    CHECK(pf_flips_summarize(&table, NULL, true, &made) == PF_OK);
+    CHECK(pairwise == 1.0 && any == 1 && used == 1 && out[2][1] == 1);
+    table.n_pass = 256;
+    CHECK(pf_flips_summarize(&table, NULL, true, &made) == PF_EINVAL);
+}
+
 static void
 check_flip_arguments(void)
 {
@@ -283,6 +383,7 @@ main(void)
     for (size_t i = 0; i < sizeof n_passes / sizeof *n_passes; i++) {
         check_flips(n_passes[i]);
     }
+    check_summaries();
     check_flip_arguments();
     check_full_memory();
     check_rarefaction();
