@@ -257,7 +257,8 @@ class Correlation:
     spearman, spearman_p : float
         Of mid-ranks, p from the t distribution with n - 2 degrees of freedom.
     pearson, pearson_p : float
-        NaN where a column is constant, as for Spearman; p NaN for fewer than 3 pairs.
+        NaN where a column is constant, as for Spearman; with two pairs p is 1, and
+        undefined for Spearman.
     spearman_interval, pearson_interval : tuple of float
         Percentile intervals of resampled clusters; NaN where none was asked for.
     n, n_dropped : int
@@ -350,7 +351,8 @@ def correlation(
         spearman,
         _correlation_p(spearman, n),
         pearson,
-        _correlation_p(pearson, n),
+        # two pairs always lie on a line
+        1.0 if n == 2 and not math.isnan(pearson) else _correlation_p(pearson, n),
         rank_interval,
         product_interval,
         n,

@@ -69,6 +69,7 @@ def test_correlations_are_scipys():
     two = stats.correlation([1, 2], [1, 2])
     assert two.spearman == 1.0
     assert math.isnan(two.spearman_p)
+    assert two.pearson_p == sps.pearsonr([1, 2], [1, 2]).pvalue == 1.0
     assert math.isnan(stats.correlation([], []).spearman)
     gaps = stats.correlation([1, math.nan, 2, 3], [1, 2, 3, math.nan])
     assert (gaps.n, gaps.n_dropped) == (2, 2)
