@@ -69,9 +69,8 @@ class Model:
     @classmethod
     def load(cls, folder: Path, dtype: torch.dtype = torch.float32) -> Model:
         """Load a checkpoint folder through the stock classes."""
-        load = AutoModelForImageTextToText.from_pretrained
-        network = load(folder, dtype=dtype).eval()
-        return cls(network, Encoder(AutoTokenizer.from_pretrained(folder)))
+        network: Any = AutoModelForImageTextToText.from_pretrained(folder, dtype=dtype)
+        return cls(network.eval(), Encoder(AutoTokenizer.from_pretrained(folder)))
 
 
 def load_items(questions: Path) -> list[Item]:
@@ -208,14 +207,16 @@ def _columns(model: Model, items: Sequence[Item]) -> dict[str, NDArray[Any]]:
     sixths = [letter_posteriors(model, items, part=2 * p) for p in range(6)]
     prob = [p for p, _ in sixths]
     union = [letter_posteriors(model, items, budget=24, part=p)[0] for p in (2, 0)]
-    fused = [sum(prob[1::2]) / 3, sum(prob[0::2]) / 3]
+    fused = [np.mean(prob[1::2], 0), np.mean(prob[0::2], 0)]
     answer = [p.argmax(1) for p in prob]
     n_option = [len(i.options) for i in items]
     rolled = [[np.roll(np.arange(k), r % k) for k in n_option] for r in range(4)]
     drawn = [[rng.permutation(k) for k in n_option] for _ in range(10)]
 
-    def answers(orders: list[NDArray[np.integer]]) -> NDArray[np.int64]:
-        return letter_posteriors(model, items, part=6, orders=orders)[0].argmax(1)
+    def answers(orders: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        posterior, _ = letter_posteriors(model, items, part=6, orders=orders)
+        answer: NDArray[Any] = posterior.argmax(1)
+        return answer
 
     rotations = np.stack([answers(o) for o in rolled])
     ten = np.stack([answers(o) for o in drawn])
@@ -289,6 +290,7 @@ def evaluate(model: Model, items: Sequence[Item]) -> dict[str, Any]:
 
 def summary(result: dict[str, Any]) -> str:
     """One readable line a question type."""
+    keys: tuple[str, ...]
     keys = ("accuracy_single", "accuracy_fused", "accuracy_union_24", "accuracy_text")
     keys += ("phase_flip_pairwise", "half_step_single", "half_step_fused")
     keys += ("order_flip_any_rotations", "order_flip_any_ten")
