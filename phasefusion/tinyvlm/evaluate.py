@@ -266,6 +266,8 @@ def evaluate(model: Model, items: Sequence[Item]) -> dict[str, Any]:
     types: dict[str, Any] = {}
     for name in ("all", *KINDS):
         rows = (kind == name) | (name == "all")
+        if not rows.any():
+            continue
         part = {k: _mean(v[rows], cluster[rows]) for k, v in columns.items()}
         types[name] = {"n": int(rows.sum()), **part}
     low = -columns["margin_single"]
