@@ -191,6 +191,11 @@ def _auroc(score: NDArray[np.float64], label: NDArray[np.bool_]) -> float | None
     return round(float((np.sign(yes[:, None] - no) / 2 + 0.5).mean()), 4)
 
 
+def _share(value: NDArray[np.bool_]) -> float | None:
+    """Share of true values, None where there are no values."""
+    return round(float(value.mean()), 4) if len(value) else None
+
+
 def _mean(value: NDArray[Any], cluster: NDArray[Any]) -> list[float]:
     """Mean and its standard error, clustered by clip."""
     value = value.astype(float)
@@ -284,7 +289,7 @@ def evaluate(model: Model, items: Sequence[Item]) -> dict[str, Any]:
             "wrong": _auroc(low, wrong),
         },
         "wrong_given_flip": {
-            k: [round(float(wrong[columns[k] == f].mean()), 4) for f in (True, False)]
+            k: [_share(wrong[columns[k] == flipped]) for flipped in (True, False)]
             for k in flips
         },
     }
