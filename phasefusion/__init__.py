@@ -7,6 +7,8 @@ Everything public is reached from here and loaded at first use, so that
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from phasefusion import errors
@@ -75,3 +77,18 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _Package(ModuleType):
+    """Keeps `phasefusion.evaluate` the function when its module is imported.
+
+    Importing a submodule sets it as an attribute of its package; a function of the
+    same name would then be hidden, or not, depending on what was imported before.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOME and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

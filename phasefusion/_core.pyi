@@ -35,5 +35,53 @@ def sampler_multiples(
 def sampler_segments(last: int, n_index: int, /) -> NDArray[np.int64]: ...
 
 # posterior
+def fuse(
+    logp: NDArray[np.float64],
+    n_options: NDArray[np.int64],
+    tie_seeds: NDArray[np.uint64],
+    pool: int,
+    missing: int,
+    /,
+) -> tuple[
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.float64],
+    NDArray[np.uint8],
+]: ...
+def bad_order(orders: NDArray[np.int64], /) -> int: ...
+def to_content(
+    values: NDArray[np.float64], orders: NDArray[np.int64], /
+) -> NDArray[np.float64]: ...
+def to_letters(
+    values: NDArray[np.float64], orders: NDArray[np.int64], /
+) -> NDArray[np.float64]: ...
 
 # statistics
+def fnv1a64(data: bytes, /) -> int: ...
+def tie_seeds(item_ids: list[str], seed: int, /) -> NDArray[np.uint64]: ...
+def splitmix64(seed: int, n: int, /) -> NDArray[np.uint64]: ...
+def permutations(seed: int, n_values: int, n: int, /) -> NDArray[np.int64]: ...
+def flip_counts(
+    answers: NDArray[np.int64], n_answers: int, /
+) -> tuple[
+    NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]
+]: ...
+def flip_pairs(
+    answers: NDArray[np.int64], n_answers: int, use: NDArray[np.bool_], /
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+def expected_any_flip(
+    counts: NDArray[np.int64], n_draws: int, /
+) -> NDArray[np.float64]: ...
+def consensus(
+    votes: NDArray[np.int64],
+    n_options: NDArray[np.int64],
+    tie_seeds: NDArray[np.uint64],
+    mean_posterior: NDArray[np.float64] | None,
+    width: int,
+    rule: int,
+    /,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...

@@ -73,3 +73,7 @@ class OptionWarning(PhaseFusionWarning):
 
 class FallbackWarning(PhaseFusionWarning):
     """A slower or less exact path was taken."""
+
+
+class RecordWarning(PhaseFusionWarning):
+    """A run folder whose last line was torn by a crash and is made again."""

@@ -1,0 +1,48 @@
+/* parallel.c - POSIX threads: start, work, join. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/parallel.h"
+
+struct worker {
+    pthread_t thread;
+    bool started;
+    pf_share_fn run;
+    void *context;
+    size_t share;
+};
+
+static void *
+work(void *argument)
+{
+    struct worker *worker = argument;
+
+    worker->run(worker->context, worker->share);
+    return NULL;
+}
+
+void
+pf_parallel_run(size_t n_share, pf_share_fn run, void *context)
+{
+    struct worker *workers = NULL;
+
+    if (n_share > 1) {
+        workers = calloc(n_share, sizeof *workers);
+    }
+    for (size_t i = 1; workers != NULL && i < n_share; i++) {
+        workers[i] = (struct worker){.run = run, .context = context, .share = i};
+        workers[i].started =
+                pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0;
+    }
+    for (size_t i = 0; i < n_share; i++) {
+        if (workers == NULL || !workers[i].started) {
+            run(context, i);
+        }
+    }
+    for (size_t i = 1; workers != NULL && i < n_share; i++) {
+        if (workers[i].started) {
+            pthread_join(workers[i].thread, NULL);
+        }
+    }
+    free(workers);
+}

@@ -1,0 +1,15 @@
+/* parallel.h - worker threads that never outlive the call that started them. */
+#ifndef PF_PARALLEL_H
+#define PF_PARALLEL_H
+
+#include "base/pf.h"
+
+/* One share of the work; share counts from 0. Shares must not depend on each other. */
+typedef void (*pf_share_fn)(void *context, size_t share);
+
+/* Calls run(context, i) for every i < n_share, the shares after the first on threads
+ * of their own, and returns when all have ended. A share whose thread cannot be
+ * started runs on the calling thread, so the call always does all the work. */
+void pf_parallel_run(size_t n_share, pf_share_fn run, void *context);
+
+#endif /* PF_PARALLEL_H */

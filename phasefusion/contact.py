@@ -1,0 +1,132 @@
+"""Contact sheets: the frames of all phase grids of a video in one PNG picture."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasefusion.errors import FrameError
+from phasefusion.frames import resize
+from phasefusion.video import Clip
+
+_GAP_PX = 4
+_BACKGROUND = 24
+_INK = 224
+_SCALE_PX = 2
+# Five rows of three pixels a digit, top row first, each row as a number of three bits.
+_DIGITS = {
+    "0": "75557",
+    "1": "26227",
+    "2": "71747",
+    "3": "71717",
+    "4": "55711",
+    "5": "74717",
+    "6": "74757",
+    "7": "71122",
+    "8": "75757",
+    "9": "75717",
+}
+
+
+def contact_sheet(clip: Clip, *, width_px: int = 160) -> NDArray[np.uint8]:
+    """Lay the frames of a clip out as a table: a row a phase, a column a sample.
+
+    Parameters
+    ----------
+    clip : Clip
+        The decoded frames, shape (S, b, H, W, 3).
+    width_px : int, default 160
+        Width of one picture; the height follows from the shape of the frames.
+
+    Returns
+    -------
+    sheet : ndarray, shape (height, width, 3), uint8
+        With the frame index below every picture; a frame that did not decode stays
+        black.
+
+    Raises
+    ------
+    FrameError
+        If `width_px` is not 16 to 4096.
+    """
+    if not 16 <= width_px <= 4096:
+        raise FrameError(f"width_px must be 16 to 4096, not {width_px}")
+    n_phases, budget, frame_height_px, frame_width_px = clip.frames.shape[:4]
+    height_px = max(1, round(frame_height_px * width_px / frame_width_px))
+    label_px = 5 * _SCALE_PX + 2 * _GAP_PX
+    cell_height_px = height_px + label_px
+    cell_width_px = width_px + _GAP_PX
+    sheet = np.full(
+        (n_phases * cell_height_px + _GAP_PX, budget * cell_width_px + _GAP_PX, 3),
+        _BACKGROUND,
+        np.uint8,
+    )
+    for s in range(n_phases):
+        for i in range(budget):
+            top = s * cell_height_px + _GAP_PX
+            left = i * cell_width_px + _GAP_PX
+            small = resize(clip.frames[s, i], (height_px, width_px), filter="bicubic")
+            if clip.missing[s, i]:
+                small = np.zeros_like(small)
+            sheet[top : top + height_px, left : left + width_px] = small
+            label = _label(int(clip.indices[s, i]))[:, :width_px]
+            top += height_px + _GAP_PX
+            sheet[top : top + label.shape[0], left : left + label.shape[1]] = label
+    return sheet
+
+
+def _label(number: int) -> NDArray[np.uint8]:
+    """Draw a number, shape (height, width, 1)."""
+    rows = []
+    for y in range(5):
+        bits = "0".join(f"{int(_DIGITS[digit][y]):03b}" for digit in str(number))
+        rows.append([_INK if bit == "1" else _BACKGROUND for bit in bits])
+    small = np.array(rows, np.uint8)
+    return np.kron(small, np.ones((_SCALE_PX, _SCALE_PX), np.uint8))[..., None]
+
+
+def write_png(path: str | Path, pixels: NDArray[np.uint8]) -> None:
+    """Write an RGB picture as PNG.
+
+    Parameters
+    ----------
+    path : str or Path
+    pixels : ndarray, shape (height, width, 3), uint8
+
+    Raises
+    ------
+    FrameError
+        If `pixels` is not such an array or is empty.
+
+    References
+    ----------
+    .. [1] ISO/IEC 15948:2004, Portable Network Graphics.
+    """
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
+        raise FrameError(
+            f"pixels must be uint8 of shape (height, width, 3), not {pixels.dtype} "
+            f"of shape {pixels.shape}"
+        )
+    height_px, width_px = pixels.shape[:2]
+    if not height_px or not width_px:
+        raise FrameError(f"pixels of shape {pixels.shape} hold no picture")
+    # Filter 2: every row is stored as its difference to the row above, modulo 256.
+    above = np.concatenate([np.zeros_like(pixels[:1]), pixels[:-1]])
+    rows = np.full((height_px, 1 + 3 * width_px), 2, np.uint8)
+    rows[:, 1:] = (pixels - above).reshape(height_px, -1)
+    header = struct.pack(">IIBBBBB", width_px, height_px, 8, 2, 0, 0, 0)
+    Path(path).write_bytes(
+        b"\x89PNG\r\n\x1a\n"
+        + _chunk(b"IHDR", header)
+        + _chunk(b"IDAT", zlib.compress(rows.tobytes(), 6))
+        + _chunk(b"IEND", b"")
+    )
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    body = kind + data
+    return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))

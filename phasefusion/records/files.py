@@ -1,0 +1,200 @@
+"""The two files of a run: names, reading, comparing, and what a crash leaves."""
+
+from __future__ import annotations
+
+import errno
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from phasefusion.errors import RecordError, RecordWarning
+
+FORMAT = 1
+RUN_FILE = "run.json"
+PASSES_FILE = "passes.jsonl"
+LOCK_FILE = "writer.lock"
+#: Parts of run.json that a run must keep from its first pass to its last.
+FIXED = ("settings", "versions")
+#: Arms of which passes are recorded; fusion and vote are derived from "phase".
+ARMS = ("single", "phase", "union", "dense")
+
+PassKey = tuple[str, str, str, bool, int, tuple[int, ...]]
+
+
+def pass_key(record: Mapping[str, Any]) -> PassKey:
+    """Return what makes a pass that pass: item, arm, origin, phase and order.
+
+    Parameters
+    ----------
+    record : mapping
+        One line of ``passes.jsonl``.
+
+    Returns
+    -------
+    tuple
+        ``(benchmark, question_id, arm, shifted, phase_index, order)``.
+    """
+    return (
+        record["benchmark"],
+        record["question_id"],
+        record["arm"],
+        bool(record.get("shifted", False)),
+        int(record["phase_index"]),
+        tuple(record["order"]),
+    )
+
+
+def read_run(folder: str | Path) -> dict[str, Any]:
+    """Read ``run.json``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such run.
+    RecordError
+        If the file is not what this version writes.
+    """
+    path = Path(folder) / RUN_FILE
+    try:
+        data = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            errno.ENOENT, "no run here: there is no run.json", str(folder)
+        ) from None
+    except orjson.JSONDecodeError as error:
+        raise RecordError(f"{path}: not JSON: {error}") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        found = data.get("format") if isinstance(data, dict) else None
+        raise RecordError(
+            f"{path}: has format {found!r}; this version reads format {FORMAT}"
+        )
+    return data
+
+
+def iter_passes(folder: str | Path) -> Iterator[dict[str, Any]]:
+    """Every recorded pass as a dict, unknown fields included, in file order.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The run folder, or a ``passes.jsonl`` file itself.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    RecordError
+        Naming the line that is not a JSON object. A last line without its end is left
+        out with a RecordWarning.
+    """
+    path = passes_path(folder)
+    data = path.read_bytes()
+    whole = whole_bytes(data)
+    if whole < len(data):
+        warn_torn(path, data[whole:], "left out")
+    yield from parse(path, data[:whole])
+
+
+def passes_path(folder: str | Path) -> Path:
+    """Return the pass file of a run folder, or the file itself when that is given."""
+    path = Path(folder)
+    return path / PASSES_FILE if path.is_dir() else path
+
+
+def parse(path: Path, data: bytes) -> list[dict[str, Any]]:
+    """Return all lines as dicts, or a RecordError that names the bad line."""
+    if not data:
+        return []
+    try:  # one JSON array is parsed faster than many small texts
+        rows = orjson.loads(b"[" + data.rstrip(b"\n").replace(b"\n", b",") + b"]")
+    except orjson.JSONDecodeError:
+        rows = []
+    if len(rows) == data.count(b"\n") and all(type(row) is dict for row in rows):
+        return rows  # type: ignore[no-any-return]
+    for number, line in enumerate(data.split(b"\n")[:-1], 1):
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise RecordError(f"{path}, line {number}: not JSON: {error}") from None
+        if not isinstance(row, dict):
+            raise RecordError(
+                f"{path}, line {number}: a pass is a JSON object, "
+                f"not {type(row).__name__}"
+            )
+    raise RecordError(f"{path}: lines and JSON values do not match")
+
+
+def warn_torn(path: Path, tail: bytes, action: str) -> None:
+    """Say that a crash has cut the last line, and what happens to it."""
+    warnings.warn(
+        f"{path}: the last line ({len(tail)} bytes) was cut short by a crash and "
+        f"is {action}",
+        RecordWarning,
+        stacklevel=3,
+    )
+
+
+def whole_bytes(data: bytes) -> int:
+    """Length of the part that is whole lines.
+
+    After a power failure the end of a file may be there in length but not in content,
+    as zero bytes, so the last line must be JSON as well.
+    """
+    end = data.rfind(b"\n") + 1
+    last = data.rfind(b"\n", 0, max(end - 1, 0)) + 1
+    try:
+        orjson.loads(data[last:end] or b"0")
+    except orjson.JSONDecodeError:
+        return last
+    return end
+
+
+def differences(old: Any, new: Any, name: str = "") -> list[str]:
+    """List every place where two JSON values differ, as "key: old -> new".
+
+    Examples
+    --------
+    >>> differences({"budget": 8, "scorer": {"id": "m"}}, {"budget": 16, "seed": 0})
+    ['budget: 8 -> 16', "scorer: {'id': 'm'} -> (absent)", 'seed: (absent) -> 0']
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        found = []
+        for key in [*old, *(key for key in new if key not in old)]:
+            path = f"{name}.{key}" if name else key
+            if key not in old:
+                found.append(f"{path}: (absent) -> {new[key]!r}")
+            elif key not in new:
+                found.append(f"{path}: {old[key]!r} -> (absent)")
+            else:
+                found += differences(old[key], new[key], path)
+        return found
+    return [] if old == new else [f"{name}: {old!r} -> {new!r}"]
+
+
+def dump(value: Any) -> bytes:
+    """Return one line of JSON; NumPy arrays are lists and -inf and NaN are null."""
+    options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
+    try:
+        return orjson.dumps(value, option=options)
+    except TypeError as error:
+        raise RecordError(f"cannot be written as JSON: {error}") from error
+
+
+def write_whole(path: Path, value: Any) -> None:
+    """Replace a file so that a crash leaves the old one or the new one."""
+    temporary = path.with_suffix(".tmp")
+    with open(temporary, "wb") as file:
+        file.write(orjson.dumps(value, option=orjson.OPT_INDENT_2))
+        file.write(b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    folder_fd = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder_fd)
+    finally:
+        os.close(folder_fd)

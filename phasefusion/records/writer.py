@@ -1,0 +1,218 @@
+"""Appending passes to a run, by one process at a time, safe against crashes."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import orjson
+
+from phasefusion.errors import RecordError
+from phasefusion.records.files import (
+    FIXED,
+    FORMAT,
+    LOCK_FILE,
+    PASSES_FILE,
+    RUN_FILE,
+    PassKey,
+    differences,
+    dump,
+    parse,
+    pass_key,
+    read_run,
+    warn_torn,
+    whole_bytes,
+    write_whole,
+)
+
+_FSYNC_EVERY_S = 1.0
+
+
+class RunWriter:
+    """Append passes to a run folder; the only one who does so at a time.
+
+    A line is written by one system call to a file opened for appending, so that a
+    crash can tear the last line only. Opening the folder again finds such a line,
+    cuts it off with a RecordWarning and leaves the pass to be made again.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Made when it does not exist.
+    description : mapping
+        What goes into ``run.json``. Its parts "settings" and "versions" must equal
+        those of the run that is continued.
+    fsync_every_s : float, default 1.0
+        How often appended lines are forced to disk, at most. A killed process loses
+        nothing that was appended; this bounds what a power failure can take.
+
+    Attributes
+    ----------
+    done : set
+        The `pass_key` of every pass on disk.
+
+    Raises
+    ------
+    RecordError
+        If another process is writing the run, the settings differ, or the folder
+        cannot be written.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        description: Mapping[str, Any],
+        *,
+        fsync_every_s: float = _FSYNC_EVERY_S,
+    ) -> None:
+        self.folder = Path(folder)
+        self.path = self.folder / PASSES_FILE
+        self.done: set[PassKey] = set()
+        self._fsync_every_s = fsync_every_s
+        self._last_fsync_s = time.monotonic()
+        self._passes_fd = -1
+        self._lock_fd = -1
+        self._end_bytes = 0
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._take_lock()
+            self._open_run(description)
+            self._open_passes()
+        except OSError as error:
+            self.close()
+            raise RecordError(f"{self.folder}: cannot be written: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _take_lock(self) -> None:
+        path = self.folder / LOCK_FILE
+        self._lock_fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(self._lock_fd, 64).decode(errors="replace").strip()
+            raise RecordError(
+                f"{self.folder}: process {owner or 'unknown'} is writing this run; "
+                "wait for it to end, or choose another folder"
+            ) from None
+        os.ftruncate(self._lock_fd, 0)
+        os.pwrite(self._lock_fd, f"{os.getpid()}\n".encode(), 0)
+
+    def _open_run(self, description: Mapping[str, Any]) -> None:
+        """Write run.json, or compare with the one of the run that is continued."""
+        wanted = orjson.loads(dump(description))
+        if (self.folder / RUN_FILE).exists():
+            recorded = read_run(self.folder)
+            changes = list(
+                chain.from_iterable(
+                    differences(recorded.get(part, {}), wanted.get(part, {}))
+                    for part in FIXED
+                )
+            )
+            if changes:
+                raise RecordError(
+                    f"{self.folder}: this run was made with other settings; choose "
+                    "another folder, or repeat them:\n  " + "\n  ".join(changes)
+                )
+            return
+        if self.path.exists():
+            raise RecordError(
+                f"{self.folder}: has {PASSES_FILE} but no {RUN_FILE}, so its settings "
+                "are unknown; choose another folder"
+            )
+        write_whole(self.folder / RUN_FILE, wanted | {"format": FORMAT})
+
+    def _open_passes(self) -> None:
+        """Find the passes that are there; cut off a last line that is torn."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        self._passes_fd = os.open(self.path, flags, 0o644)
+        data = self.path.read_bytes()
+        self._end_bytes = whole_bytes(data)
+        if self._end_bytes < len(data):
+            warn_torn(self.path, data[self._end_bytes :], "made again")
+            os.ftruncate(self._passes_fd, self._end_bytes)
+        for number, row in enumerate(parse(self.path, data[: self._end_bytes]), 1):
+            try:
+                self.done.add(pass_key(row))
+            except (KeyError, TypeError, ValueError) as error:
+                raise RecordError(
+                    f"{self.path}, line {number}: not a pass: {error!r}"
+                ) from None
+
+    def append(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Write passes, each by one system call.
+
+        Parameters
+        ----------
+        records : iterable of mapping
+            Passes; NumPy arrays and numbers are allowed as values, and -inf and NaN
+            become null.
+
+        Raises
+        ------
+        RecordError
+            If a pass is there already, or the disk is full; what was written before
+            stays whole.
+        """
+        for record in records:
+            key = pass_key(record)
+            if key in self.done:
+                raise RecordError(f"{self.path}: pass {key} is recorded already")
+            self._append_line(dump(record))
+            self.done.add(key)
+        if time.monotonic() - self._last_fsync_s >= self._fsync_every_s:
+            self._fsync()
+
+    def _append_line(self, line: bytes) -> None:
+        try:
+            n_written = os.write(self._passes_fd, line)
+            while n_written < len(line):  # a full disk takes what fits, then refuses
+                n_written += os.write(self._passes_fd, line[n_written:])
+        except OSError as error:
+            os.ftruncate(self._passes_fd, self._end_bytes)
+            raise self._not_written(error) from error
+        self._end_bytes += len(line)
+
+    def _fsync(self) -> None:
+        try:
+            os.fsync(self._passes_fd)
+        except OSError as error:
+            raise self._not_written(error) from error
+        self._last_fsync_s = time.monotonic()
+
+    def _not_written(self, error: OSError) -> RecordError:
+        return RecordError(
+            f"{self.path}: cannot be written: {error.strerror}. The "
+            f"{len(self.done)} passes in it are whole. Make room (or raise the file "
+            "size limit) and start the same command again: it goes on from there"
+        )
+
+    def close(self) -> None:
+        """Force everything to disk and let others write; safe to call twice."""
+        passes_fd, self._passes_fd = self._passes_fd, -1
+        lock_fd, self._lock_fd = self._lock_fd, -1
+        if passes_fd >= 0:
+            with contextlib.suppress(OSError):  # append has reported a full disk
+                os.fsync(passes_fd)
+            os.close(passes_fd)
+        if lock_fd >= 0:
+            os.close(lock_fd)
+
+    def __enter__(self) -> RunWriter:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

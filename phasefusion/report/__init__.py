@@ -1,0 +1,155 @@
+"""Reports of runs: every statistic as numbers, text, Markdown and HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from phasefusion.errors import RecordError
+from phasefusion.records import read_passes, read_run
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["Report", "report"]
+
+JSON_FILE = "report.json"
+MARKDOWN_FILE = "report.md"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Report:
+    """Everything that was measured on a run.
+
+    It prints as tables in a terminal (``rich.print``) and in a notebook.
+
+    Attributes
+    ----------
+    numbers : dict
+        By section. Rates are fractions of one, differences of accuracies are points
+        (hundredths), margins are nats, and NaN is what is not defined, such as the
+        flip rate of an item with one pass. It does not depend on when or in how many
+        pieces the run was made.
+    timing : dict
+        Seconds of scoring by arm.
+    """
+
+    numbers: dict[str, Any]
+    timing: dict[str, Any]
+
+    @property
+    def fpc(self) -> float:
+        """Frame-phase consistency: chance that two phases agree, mean over items."""
+        value: float = self.numbers["consistency"]["fpc"]["pairwise"]["value"]
+        return value
+
+    @property
+    def ooc(self) -> float:
+        """Option-order consistency: chance that two orders agree, mean over items."""
+        value: float = self.numbers["consistency"]["ooc"]["pairwise"]["value"]
+        return value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return numbers and timing as JSON values; NaN is None."""
+        found: dict[str, Any] = orjson.loads(self._json())
+        return found
+
+    def to_markdown(self) -> str:
+        """Return the report as a Markdown text, without timing."""
+        from phasefusion.report.markdown import render
+
+        return render(self.numbers)
+
+    def save(self, folder: str | Path) -> tuple[Path, Path]:
+        """Write ``report.json`` and ``report.md``.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made when it does not exist.
+
+        Returns
+        -------
+        paths : tuple of Path
+            Of the two files.
+
+        Raises
+        ------
+        RecordError
+            If they cannot be written.
+        """
+        folder = Path(folder)
+        paths = folder / JSON_FILE, folder / MARKDOWN_FILE
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            paths[0].write_bytes(self._json())
+            paths[1].write_text(self.to_markdown(), encoding="utf-8")
+        except OSError as error:
+            raise RecordError(f"{folder}: cannot be written: {error}") from error
+        return paths
+
+    def _json(self) -> bytes:
+        return orjson.dumps(
+            self.numbers | {"timing": self.timing},
+            option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE,
+        )
+
+    def __rich__(self) -> RenderableType:
+        from phasefusion.report.text import render
+
+        return render(self.numbers, self.timing)
+
+    def __str__(self) -> str:
+        from io import StringIO
+
+        from rich.console import Console
+
+        out = StringIO()
+        Console(file=out, width=88, no_color=True).print(self)
+        return out.getvalue()
+
+    def __repr__(self) -> str:
+        items = self.numbers["items"]
+        return (
+            f"Report({self.numbers['protocol']}, {items['with_passes']} items, "
+            f"{items['passes']} passes, fpc={self.fpc:.4f}, ooc={self.ooc:.4f})"
+        )
+
+    def _repr_html_(self) -> str:
+        from phasefusion.report.markdown import render_html
+
+        return render_html(self.numbers)
+
+
+def report(run: Any) -> Report:
+    """Compute every statistic of a run, finished or not.
+
+    Parameters
+    ----------
+    run : Run, str or Path
+        What `evaluate` returned, or a run folder.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no run.
+    RecordError
+        If its files are damaged, or hold no pass yet.
+    """
+    from phasefusion.report.summary import summarise, timing
+    from phasefusion.report.table import build
+
+    folder = Path(getattr(run, "path", run))
+    described = read_run(folder)
+    passes = read_passes(folder)
+    if not len(passes):
+        raise RecordError(f"{folder}: holds no passes yet; there is nothing to report")
+    table = build(passes, described.get("settings", {}))
+    return Report(summarise(described, passes, table), timing(passes))

@@ -1,0 +1,107 @@
+"""The sampling card: what a reader must know to repeat the frames and the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from phasefusion.grid import PhaseGrid
+
+_ORIGINS = {
+    Fraction(0): "left endpoints",
+    Fraction(1, 2): "midpoints",
+}
+
+
+def sampling_card(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Collect the card from ``run.json``.
+
+    Parameters
+    ----------
+    run : mapping
+        ``run.json``.
+
+    Returns
+    -------
+    dict
+        With the sentence for a paper under "text"; None for what was not recorded.
+    """
+    settings = run.get("settings", {})
+    scorer = settings.get("scorer", {})
+    versions = run.get("versions", {})
+    card: dict[str, Any] = {
+        "protocol": settings.get("protocol"),
+        "grid": settings.get("grid"),
+        "dense": settings.get("dense"),
+        "orders": settings.get("orders"),
+        "seed": settings.get("seed"),
+        "model": scorer.get("path") or scorer.get("model") or scorer.get("class"),
+        "score": scorer.get("score"),
+        "prompt": scorer.get("prompt"),
+        "pixels": scorer.get("pixels"),
+        "decoder": versions.get("ffmpeg"),
+        "phasefusion": versions.get("phasefusion"),
+        "questions_sha256": settings.get("questions_sha256"),
+    }
+    card["text"] = _text(card)
+    return card
+
+
+def _text(card: Mapping[str, Any]) -> str:
+    if card["grid"] is None:
+        return "The run does not say how its frames were sampled."
+    grid = PhaseGrid.from_dict(card["grid"])
+    origin = _ORIGINS.get(grid.origin, f"origin {grid.origin} of a dense step")
+    phases = ", ".join(str(phase) for phase in grid.phase_fractions)
+    what = "frames" if grid.by == "frames" else "time"
+    if grid.phases == 1:
+        frames = (
+            f"{grid.budget} frames were taken on a uniform grid that divides the "
+            f"{what} of the clip equally ({origin}; phase {phases} of a step)"
+        )
+    else:
+        frames = (
+            f"Frames were taken on {grid.phases} uniform grids of {grid.budget} frames "
+            f"that divide the {what} of the clip equally, the polyphase components of "
+            f"one {grid.phases * grid.budget}-frame grid ({origin}; phases {phases} of "
+            "a step)"
+        )
+    return " ".join(
+        [
+            f"{frames}.",
+            _orders_text(card["orders"]),
+            _decoder_text(card["decoder"]),
+            _pixels_text(card["pixels"]),
+        ]
+    ).strip()
+
+
+def _orders_text(orders: Mapping[str, Any] | None) -> str:
+    if orders is None:
+        return ""
+    kind = orders["kind"]
+    if kind == "identity":
+        return "Options were shown in the given order."
+    if kind == "shared":
+        return (
+            f"Options were shown in the same {orders['n']} seeded orders for every "
+            f"question (seed {orders['seed']}, repeats left out)."
+        )
+    return f"Options were shown in {kind} orders."
+
+
+def _decoder_text(decoder: Any) -> str:
+    if isinstance(decoder, Mapping) and decoder:
+        names = ", ".join(f"{name} {version}" for name, version in decoder.items())
+        return f"Frames were decoded with {names}."
+    return ""
+
+
+def _pixels_text(pixels: Any) -> str:
+    if isinstance(pixels, Mapping) and pixels:
+        parts = ", ".join(
+            f"{name} {value}" for name, value in pixels.items() if value is not None
+        )
+        return f"Pixels: {parts}."
+    return ""

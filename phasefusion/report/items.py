@@ -1,0 +1,171 @@
+"""What every item contributes to every rate; NaN where it contributes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasefusion.report.table import ARMS, Outcomes, Table
+from phasefusion.stats import flip_rates
+
+Column = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Flips:
+    """Flips of one kind by item; NaN with fewer than two answers or one missing."""
+
+    pairwise: Column
+    any: Column
+
+
+@dataclass(frozen=True, slots=True)
+class ItemColumns:
+    """Contributions of all items; every array has shape (n,).
+
+    Attributes
+    ----------
+    arms : tuple of str
+        Arms on the unshifted origin, in the order of the report.
+    accuracy, first_order, consensus : dict of str to ndarray
+        Share of orders answered right, whether the first order was, and whether the
+        plurality over orders was, by arm.
+    phase_flips : Flips
+        Of the consensus answers over the phases.
+    phase_flips_passes : Flips
+        Of single passes over the phases, mean over the orders.
+    order_flips : dict of str to Flips
+        Over the orders, by arm; "phases" is the mean over the phase views.
+    change, change_passes : dict of str to ndarray
+        Whether the consensus answer, and the share of orders whose answer, differs
+        between an arm and its half-step shift.
+    """
+
+    arms: tuple[str, ...]
+    accuracy: dict[str, Column]
+    first_order: dict[str, Column]
+    consensus: dict[str, Column]
+    phase_flips: Flips
+    phase_flips_passes: Flips
+    order_flips: dict[str, Flips]
+    change: dict[str, Column]
+    change_passes: dict[str, Column]
+
+
+def contributions(table: Table) -> ItemColumns:
+    """Compute what every item contributes.
+
+    Parameters
+    ----------
+    table : Table
+
+    Returns
+    -------
+    ItemColumns
+    """
+    arms = arm_names(table)
+    there = np.arange(table.order.shape[1]) < table.n_orders[:, None]
+    order_flips = {
+        arm: _flips(table.arms[arm, False].answer, table.n_orders) for arm in arms
+    }
+    if table.phase_names:
+        order_flips["phases"] = Flips(
+            np.mean([order_flips[name].pairwise for name in table.phase_names], axis=0),
+            np.mean([order_flips[name].any for name in table.phase_names], axis=0),
+        )
+    accuracy: dict[str, Column] = {}
+    first_order: dict[str, Column] = {}
+    consensus: dict[str, Column] = {}
+    for arm in arms:
+        outcomes = table.arms[arm, False]
+        usable = (outcomes.consensus >= 0) & (table.gold >= 0)
+        right = outcomes.answer == table.gold[:, None]
+        accuracy[arm] = _where(usable, _mean_over(right, there))
+        first_order[arm] = _where(usable, right[:, 0])
+        consensus[arm] = _where(usable, outcomes.consensus == table.gold)
+    change, change_passes = _changes(table, arms, there)
+    return ItemColumns(
+        arms=arms,
+        accuracy=accuracy,
+        first_order=first_order,
+        consensus=consensus,
+        phase_flips=_phase_flips(table),
+        phase_flips_passes=_phase_flips_passes(table, there),
+        order_flips=order_flips,
+        change=change,
+        change_passes=change_passes,
+    )
+
+
+def arm_names(table: Table) -> tuple[str, ...]:
+    """Arms of the table on the unshifted origin, phase views after single."""
+    wanted = ("single", *table.phase_names, *ARMS[1:])
+    return tuple(name for name in wanted if (name, False) in table.arms)
+
+
+def _where(usable: NDArray[np.bool_], values: NDArray[np.generic]) -> Column:
+    return np.where(usable, values, np.nan).astype(np.float64)
+
+
+def _mean_over(values: NDArray[np.bool_], there: NDArray[np.bool_]) -> Column:
+    counts = np.maximum(there.sum(axis=1), 1)
+    mean: Column = (values & there).sum(axis=1) / counts
+    return mean
+
+
+def _flips(answers: NDArray[np.int64], n_wanted: NDArray[np.int64]) -> Flips:
+    """Flips by row of answers, shape (n, m), of which each row wants so many."""
+    rates = flip_rates(answers, policy="available-macro")
+    usable = (n_wanted >= 2) & ((answers >= 0).sum(axis=1) == n_wanted)
+    return Flips(
+        _where(usable, rates.per_item_pairwise), _where(usable, rates.per_item_any)
+    )
+
+
+def _phase_flips(table: Table) -> Flips:
+    if not table.phase_names:
+        return _no_flips(table)
+    return _flips(table.phase_consensus(), table.n_phases)
+
+
+def _phase_flips_passes(table: Table, there: NDArray[np.bool_]) -> Flips:
+    if not table.phase_names:
+        return _no_flips(table)
+    answers = np.moveaxis(table.phase_answers(), 1, 2)
+    n_items, n_orders, n_phases = answers.shape
+    flips = _flips(answers.reshape(-1, n_phases), np.repeat(table.n_phases, n_orders))
+    shape = (n_items, n_orders)
+    return Flips(
+        *(
+            np.where(there, values.reshape(shape), 0.0).sum(axis=1) / table.n_orders
+            for values in (flips.pairwise, flips.any)
+        )
+    )
+
+
+def _no_flips(table: Table) -> Flips:
+    none = np.full(len(table.items), np.nan)
+    return Flips(none, none)
+
+
+def _changes(
+    table: Table, arms: tuple[str, ...], there: NDArray[np.bool_]
+) -> tuple[dict[str, Column], dict[str, Column]]:
+    """Compare every arm with its half-step shift; phase views are left out.
+
+    View s of the shifted grid is not view s moved by half a step.
+    """
+    change: dict[str, Column] = {}
+    change_passes: dict[str, Column] = {}
+    for arm in arms:
+        if arm in table.phase_names or (arm, True) not in table.arms:
+            continue
+        here: Outcomes = table.arms[arm, False]
+        moved: Outcomes = table.arms[arm, True]
+        usable = (here.consensus >= 0) & (moved.consensus >= 0)
+        change[arm] = _where(usable, here.consensus != moved.consensus)
+        differs = here.answer != moved.answer
+        change_passes[arm] = _where(usable, _mean_over(differs, there))
+    return change, change_passes

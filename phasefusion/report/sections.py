@@ -1,0 +1,473 @@
+"""A report as titled tables of text, the same for the terminal and for Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+UNDEFINED = "–"
+_MAX_DROPPED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One table: the first column is text, the others are numbers.
+
+    Attributes
+    ----------
+    title : str
+    columns : tuple of str
+    rows : tuple of tuple of str
+    note : str
+        How to read the table.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def sections(numbers: Mapping[str, Any]) -> list[Section]:
+    """Lay the numbers of a report out; parts that were not measured are left out."""
+    found = [
+        _accuracy(numbers),
+        _comparisons(numbers),
+        _half_step(numbers),
+        _phase_flips(numbers),
+        _order_flips(numbers),
+        _options(numbers),
+        _consistency(numbers),
+        _posteriors(numbers),
+        _letters(numbers),
+        _types(numbers),
+        _dropped(numbers),
+    ]
+    return [section for section in found if section is not None and section.rows]
+
+
+def headline(numbers: Mapping[str, Any]) -> list[str]:
+    """Say in a few sentences what the run found."""
+    lines = []
+    items = numbers["items"]
+    lines.append(
+        f"{items['with_passes']} of {items['questions']} questions, "
+        f"{items['passes']} passes, {items['missing_passes']} of them missing."
+    )
+    accuracy = {
+        arm: values["order_averaged"]["value"]
+        for arm, values in numbers["accuracy"].items()
+        if arm in ("single", "fusion", "union", "dense")
+    }
+    if accuracy and not all(map(math.isnan, accuracy.values())):
+        parts = [f"{arm} {percent(value)} %" for arm, value in accuracy.items()]
+        lines.append(f"Accuracy, mean over orders: {', '.join(parts)}.")
+    flips = numbers["phase_flips"]
+    if flips is not None:
+        lines.append(
+            "Another phase of the frame grid changes "
+            f"{percent(flips['consensus']['pairwise']['value'])} % of the consensus "
+            f"answers; {percent(flips['consensus']['any']['value'])} % change over all "
+            "phases."
+        )
+    half = numbers["half_step"]
+    if half is not None:
+        parts = [
+            f"{percent(values['consensus']['value'])} % for {arm}"
+            for arm, values in half["arms"].items()
+        ]
+        lines.append(f"A half-step shift changes answers: {', '.join(parts)}.")
+    flips = numbers["order_flips"]
+    if flips is not None:
+        values = flips["arms"][flips["by_options_of"]]
+        lines.append(
+            f"Another option order changes {percent(values['pairwise']['value'])} % of "
+            f"the answers at a fixed phase; {percent(values['any']['value'])} % of the "
+            "questions change under some order."
+        )
+    return lines
+
+
+def percent(value: float) -> str:
+    """Format a fraction as percent with one digit, half up; undefined is a dash.
+
+    >>> percent(0.18225), percent(0.0005), percent(float("nan"))
+    ('18.2', '0.1', '–')
+    """
+    return UNDEFINED if math.isnan(value) else _half_up(100 * value, 1)
+
+
+def _half_up(value: float, digits: int) -> str:
+    scale = 10**digits
+    rounded = math.floor(abs(value) * scale + 0.5 + 1e-9) / scale
+    return f"{math.copysign(rounded, value) if rounded else 0.0:.{digits}f}"
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    if value is None or not math.isfinite(value):
+        return UNDEFINED
+    return _half_up(value, digits)
+
+
+def _points(value: float) -> str:
+    if math.isnan(value):
+        return UNDEFINED
+    text = _half_up(value, 1)
+    return text if float(text) <= 0 else f"+{text}"
+
+
+def _p(value: float) -> str:
+    if value < 1e-4:
+        return "< 0.0001"
+    return f"{value:.4f}" if value < 0.1 else f"{value:.2f}"
+
+
+def _rate(rate: Mapping[str, Any]) -> str:
+    """Format "57.3 [52.1, 62.4]"."""
+    if math.isnan(rate["value"]):
+        return UNDEFINED
+    return f"{percent(rate['value'])} [{percent(rate['low'])}, {percent(rate['high'])}]"
+
+
+def _accuracy(numbers: Mapping[str, Any]) -> Section:
+    rows = []
+    for arm, values in numbers["accuracy"].items():
+        cost = numbers["cost"].get(arm, {})
+        rows.append(
+            (
+                arm,
+                str(cost.get("frames", UNDEFINED)),
+                str(cost.get("attention_units", UNDEFINED)),
+                _rate(values["order_averaged"]),
+                _rate(values["first_order"]),
+                percent(values["consensus"]["value"]),
+                str(values["consensus"]["n"]),
+            )
+        )
+    return Section(
+        "Accuracy",
+        (
+            "arm",
+            "frames",
+            "units",
+            "all orders, %",
+            "first order, %",
+            "consensus",
+            "n",
+        ),
+        tuple(rows),
+        "Questions that carry every arm. All orders: mean over the option orders; "
+        "consensus: the plurality over them, in percent. 95 % Wilson intervals over "
+        "questions. Units of attention: frames squared, summed over passes.",
+    )
+
+
+def _comparisons(numbers: Mapping[str, Any]) -> Section | None:
+    rows = [
+        (
+            entry["against"],
+            _points(entry["order_averaged_points"]),
+            _points(entry["consensus"]["points"]),
+            str(entry["consensus"]["only_arm"]),
+            str(entry["consensus"]["only_against"]),
+            _p(entry["consensus"]["p"]),
+            _points(entry["first_order"]["points"]),
+            _p(entry["first_order"]["p"]),
+            str(entry["n"]),
+        )
+        for entry in numbers["comparisons"]
+    ]
+    return Section(
+        "Fusion against the other arms",
+        (
+            "arm",
+            "all orders",
+            "consensus",
+            "gained",
+            "lost",
+            "p",
+            "first order",
+            "p",
+            "n",
+        ),
+        tuple(rows),
+        "Points of accuracy, fusion minus the other arm, on the same questions. Gained "
+        "and lost: consensus answers that only fusion, and only the other arm, has "
+        "right. p is McNemar's, exact and two-sided.",
+    )
+
+
+def _half_step(numbers: Mapping[str, Any]) -> Section | None:
+    half = numbers["half_step"]
+    if half is None:
+        return None
+    rows = []
+    for arm, values in half["arms"].items():
+        against = half["fusion_against"].get(arm)
+        shift = values["shift"]
+        rows.append(
+            (
+                arm,
+                _rate(values["consensus"]),
+                percent(values["passes"]["value"]),
+                UNDEFINED if shift["steps"] is None else shift["steps"],
+                _number(shift["frames"]),
+                _number(shift["seconds"], 3),
+                UNDEFINED if against is None else _p(against["p"]),
+                str(values["consensus"]["n"]),
+            )
+        )
+    return Section(
+        "Answers changed by a half-step shift of the grid",
+        (
+            "arm",
+            "consensus, %",
+            "passes, %",
+            "steps",
+            "frames",
+            "seconds",
+            "p",
+            "n",
+        ),
+        tuple(rows),
+        "Every arm is moved by half a step of its own grid, or by half a dense step "
+        "for an even number of phases, which half a step would map onto themselves. "
+        "Passes: at the same option order, mean over orders. Frames and seconds are "
+        "medians over questions; p is McNemar's on the changes, against fusion.",
+    )
+
+
+def _phase_flips(numbers: Mapping[str, Any]) -> Section | None:
+    flips = numbers["phase_flips"]
+    if flips is None:
+        return None
+    rows = [
+        (
+            name,
+            _rate(flips[key]["pairwise"]),
+            _rate(flips[key]["any"]),
+            str(flips[key]["any"]["n"]),
+        )
+        for key, name in (("consensus", "consensus answers"), ("passes", "passes"))
+    ]
+    rows += [
+        (
+            f"phases {' and '.join(map(str, pair['phases']))}",
+            percent(pair["value"]),
+            UNDEFINED,
+            str(pair["n"]),
+        )
+        for pair in flips["pairs"]
+    ]
+    return Section(
+        "Phase flips",
+        ("answers", "two phases, %", "all phases, %", "n"),
+        tuple(rows),
+        "Chance that two phases differ, and share of questions that change over all of "
+        "them; questions with an answer in every phase and order. Passes are compared "
+        "at the same option order, mean over orders; pairs are of consensus answers.",
+    )
+
+
+def _order_flips(numbers: Mapping[str, Any]) -> Section | None:
+    flips = numbers["order_flips"]
+    if flips is None:
+        return None
+    rows = [
+        (
+            "phases, mean" if arm == "phases" else arm,
+            _rate(values["pairwise"]),
+            _rate(values["any"]),
+            str(values["any"]["n"]),
+        )
+        for arm, values in flips["arms"].items()
+    ]
+    return Section(
+        "Order flips",
+        ("arm", "two orders, %", "all orders, %", "n"),
+        tuple(rows),
+        "At a fixed phase, over distinct option orders: chance that two orders differ, "
+        "and share of questions that change under any.",
+    )
+
+
+def _options(numbers: Mapping[str, Any]) -> Section | None:
+    flips = numbers["order_flips"]
+    if flips is None:
+        return None
+    rows = [
+        (
+            k,
+            f"{values['orders']} of {values['orders_possible']}",
+            _rate(values["pairwise"]),
+            _rate(values["any"]),
+            str(values["any"]["n"]),
+        )
+        for k, values in flips["by_options"].items()
+    ]
+    return Section(
+        "Order flips by number of options",
+        ("options", "orders", "two orders, %", "all orders, %", "n"),
+        tuple(rows),
+        "Three options have six orders and two have two, so for them the rate over all "
+        "orders is exact; for more options it is a lower bound.",
+    )
+
+
+def _consistency(numbers: Mapping[str, Any]) -> Section:
+    values = numbers["consistency"]
+    rows = [
+        (
+            name,
+            *(_number(values[key][kind]["value"], 3) for kind in _KINDS),
+            str(values[key]["pairwise"]["n"]),
+        )
+        for key, name in (
+            ("fpc", "frame phase (FPC)"),
+            ("ooc", "option order (OOC)"),
+        )
+    ]
+    notes = []
+    if values["rating"] is not None:
+        notes.append(
+            f"Rating: {values['rating']}; inconsistency points to: "
+            f"{values['attribution']}."
+        )
+    if not math.isnan(values["robust"]):
+        notes.append(
+            f"Posterior pooled over phases and orders: above 0.75 (robust) in "
+            f"{percent(values['robust'])} % of the questions, below 0.55 (fragile) in "
+            f"{percent(values['fragile'])} %."
+        )
+    if values["configurations"]:
+        notes.append(
+            f"Accuracy over {values['configurations']} phase and order configurations: "
+            f"mean {percent(values['mean_accuracy'])} %, standard deviation "
+            f"{_number(100 * values['accuracy_sd'], 2)} points."
+        )
+    return Section(
+        "Consistency",
+        ("over", "two passes agree", "all passes agree", "n"),
+        tuple(rows),
+        " ".join(notes),
+    )
+
+
+_KINDS = ("pairwise", "unanimous")
+
+
+def _posteriors(numbers: Mapping[str, Any]) -> Section:
+    rows = []
+    for arm in numbers["accuracy"]:
+        margins = numbers["margins_nats"].get(arm, {})
+        mass = numbers["option_mass"].get(arm, {})
+        if arm.startswith("phase ") or (arm == "single" and not mass):
+            mass = numbers["option_mass"].get("phase", {})
+        ties = numbers["ties"][arm]
+        rows.append(
+            (
+                arm,
+                _number(margins.get("q25")),
+                _number(margins.get("median")),
+                _number(margins.get("q75")),
+                percent(ties["passes"]),
+                percent(ties["consensus"]),
+                _number(mass.get("median"), 3),
+                _number(mass.get("min"), 3),
+            )
+        )
+    return Section(
+        "Margins, ties and option mass",
+        (
+            "arm",
+            "margin q25",
+            "median",
+            "q75",
+            "ties, %",
+            "of consensus, %",
+            "mass",
+            "min",
+        ),
+        tuple(rows),
+        "Margins of the first order, in nats. Mass: probability that the model gives "
+        "to the options together, median and minimum over passes of all phase views.",
+    )
+
+
+def _letters(numbers: Mapping[str, Any]) -> Section:
+    width = max(map(int, numbers["letters"]), default=0)
+    letters = [chr(ord("A") + k) for k in range(width)]
+    rows = [
+        (
+            k,
+            *(percent(share) for share in values["shares"]),
+            *[UNDEFINED] * (width - len(values["shares"])),
+            str(values["n"]),
+        )
+        for k, values in numbers["letters"].items()
+    ]
+    return Section(
+        "Letters answered",
+        ("options", *(f"{letter}, %" for letter in letters), "passes"),
+        tuple(rows),
+        "Over all recorded passes; with balanced orders a model without a letter "
+        "preference gives every letter the same share.",
+    )
+
+
+def _types(numbers: Mapping[str, Any]) -> Section:
+    rows = []
+    for kind, values in numbers["by_type"].items():
+        rows.append(
+            (
+                kind,
+                *(_of(values["accuracy"], arm) for arm in ("single", "fusion")),
+                percent(values["phase_flips"]["value"]),
+                percent(values["order_flips"]["value"]),
+                *(_of(values["half_step"], arm) for arm in ("single", "fusion")),
+                str(values["n"]),
+            )
+        )
+    return Section(
+        "By type of question",
+        (
+            "type",
+            "single",
+            "fusion",
+            "phase flips",
+            "order flips",
+            "shift single",
+            "shift fusion",
+            "n",
+        ),
+        tuple(rows),
+        "In percent. Single and fusion: accuracy over all orders; phase flips between "
+        "two phases; order flips over all orders; shift: answers that half a step "
+        "changes.",
+    )
+
+
+def _of(rates: Mapping[str, Any], arm: str) -> str:
+    return percent(rates[arm]["value"]) if arm in rates else UNDEFINED
+
+
+def _dropped(numbers: Mapping[str, Any]) -> Section:
+    dropped: Sequence[Mapping[str, Any]] = numbers["items"]["dropped"]
+    note = "Questions that lack a pass; rates that need it leave them out."
+    if len(dropped) > _MAX_DROPPED:
+        note += f" {len(dropped) - _MAX_DROPPED} more are in the JSON report."
+    return Section(
+        f"Left out ({len(dropped)})",
+        ("question", "missing passes", "reason"),
+        tuple(
+            (
+                f"{entry['benchmark']}/{entry['question_id']}",
+                str(entry["missing_passes"]),
+                entry["reason"],
+            )
+            for entry in dropped[:_MAX_DROPPED]
+        ),
+        note,
+    )

@@ -1,0 +1,481 @@
+"""All numbers of a report, as plain JSON-able values; undefined ones are NaN."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasefusion.grid import PhaseGrid
+from phasefusion.records import ARMS as RECORDED
+from phasefusion.records import Passes
+from phasefusion.report.card import sampling_card
+from phasefusion.report.items import Column, ItemColumns, contributions
+from phasefusion.report.table import Table
+from phasefusion.stats import (
+    attention_units,
+    attribution,
+    mcnemar,
+    stableeval_rating,
+)
+
+FORMAT = 1
+#: Pooled posterior above and below which an item is called robust or fragile.
+ROBUST, FRAGILE = 0.75, 0.55
+_Z_95 = 1.959963984540054
+_COMPARED = ("single", "union", "dense", "vote")
+
+Numbers = dict[str, Any]
+
+
+def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
+    """Compute a report.
+
+    Parameters
+    ----------
+    run : mapping
+        ``run.json``.
+    passes : Passes
+        At least one pass.
+    table : Table
+        The same passes by item.
+
+    Returns
+    -------
+    dict
+        By section. Nothing in it depends on when, where or in how many pieces the run
+        was made; timing is a matter of `timing`.
+    """
+    settings = run.get("settings", {})
+    columns = contributions(table)
+    everywhere = _complete(columns.consensus.values(), table)
+    return {
+        "format": FORMAT,
+        "protocol": settings.get("protocol"),
+        "items": _items(run, passes, table),
+        "accuracy": _accuracy(columns, everywhere),
+        "comparisons": _comparisons(columns, everywhere),
+        "phase_flips": _phase_flips(table, columns),
+        "order_flips": _order_flips(table, columns),
+        "half_step": _half_step(settings, table, columns),
+        "consistency": _consistency(table, columns),
+        "margins_nats": _margins(table, columns.arms),
+        "cost": _cost(settings, columns.arms),
+        "ties": _ties(table, columns.arms),
+        "option_mass": _option_mass(passes),
+        "letters": _letters(passes, table),
+        "by_type": _by_type(table, columns, everywhere),
+        "card": sampling_card(run),
+    }
+
+
+def timing(passes: Passes) -> Numbers:
+    """Seconds of scoring by recorded arm; kept apart, for no two runs agree on it."""
+    found = {}
+    for arm in _recorded_arms(passes):
+        seconds = passes.seconds[(passes.arm == arm) & ~np.isnan(passes.seconds)]
+        found[arm] = {
+            "n": len(seconds),
+            "total_s": float(seconds.sum()),
+            "per_pass_s": float(seconds.mean()) if len(seconds) else math.nan,
+        }
+    return found
+
+
+def rate(values: Column, chosen: NDArray[np.bool_] | None = None) -> Numbers:
+    """Mean of what items contribute, with a Wilson 95 % interval over items.
+
+    Contributions between 0 and 1 count as fractions of a success, which makes the
+    interval too wide rather than too narrow.
+    """
+    usable = ~np.isnan(values)
+    if chosen is not None:
+        usable &= chosen
+    n = int(usable.sum())
+    if n == 0:
+        return {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0}
+    value = float(values[usable].mean())
+    low, high = _wilson(value, n)
+    return {"value": value, "low": low, "high": high, "n": n}
+
+
+def _wilson(share: float, n: int) -> tuple[float, float]:
+    """Score interval of a share of n items, which need not be k / n."""
+    z2 = _Z_95**2 / n
+    center = (share + z2 / 2) / (1 + z2)
+    spread = math.sqrt(share * (1 - share) / n + z2 / (4 * n))
+    half = _Z_95 * spread / (1 + z2)
+    low = 0.0 if share == 0 else max(0.0, center - half)
+    high = 1.0 if share == 1 else min(1.0, center + half)
+    return low, high
+
+
+def _complete(columns: Any, table: Table) -> NDArray[np.bool_]:
+    """Items that carry every arm."""
+    complete = np.ones(len(table.items), bool)
+    for column in columns:
+        complete &= ~np.isnan(column)
+    return complete
+
+
+def _items(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
+    carries_all = np.ones(len(table.items), bool)
+    for outcomes in table.arms.values():
+        carries_all &= outcomes.consensus >= 0
+    missing = passes.answer < 0
+    reasons: dict[int, str] = {}
+    for p in np.flatnonzero(missing).tolist():
+        reasons.setdefault(int(passes.item[p]), passes.invalid[p] or "no answer")
+    dropped = [
+        {
+            "benchmark": table.items[i].benchmark,
+            "question_id": table.items[i].question_id,
+            "missing_passes": int((missing & (passes.item == i)).sum()),
+            "reason": reasons.get(i, "not every arm has been scored yet"),
+        }
+        for i in np.flatnonzero(~carries_all).tolist()
+    ]
+    return {
+        "questions": run.get("questions", {}).get("n"),
+        "with_passes": len(table.items),
+        "without_gold": int((table.gold < 0).sum()),
+        "passes": len(passes),
+        "missing_passes": int(missing.sum()),
+        "dropped": sorted(dropped, key=lambda d: (d["benchmark"], d["question_id"])),
+    }
+
+
+def _accuracy(columns: ItemColumns, everywhere: NDArray[np.bool_]) -> Numbers:
+    return {
+        arm: {
+            "order_averaged": rate(columns.accuracy[arm], everywhere),
+            "first_order": rate(columns.first_order[arm], everywhere),
+            "consensus": rate(columns.consensus[arm], everywhere),
+        }
+        for arm in columns.arms
+    }
+
+
+def _comparisons(columns: ItemColumns, everywhere: NDArray[np.bool_]) -> list[Numbers]:
+    """Fusion against every other arm, on the same items."""
+    if "fusion" not in columns.arms:
+        return []
+    found = []
+    for arm in _COMPARED:
+        if arm not in columns.arms:
+            continue
+        mean = columns.accuracy["fusion"] - columns.accuracy[arm]
+        usable = everywhere & ~np.isnan(mean)
+        found.append(
+            {
+                "arm": "fusion",
+                "against": arm,
+                "n": int(usable.sum()),
+                "order_averaged_points": _points(mean[usable]),
+                "first_order": _paired(
+                    columns.first_order["fusion"][usable],
+                    columns.first_order[arm][usable],
+                ),
+                "consensus": _paired(
+                    columns.consensus["fusion"][usable], columns.consensus[arm][usable]
+                ),
+            }
+        )
+    return found
+
+
+def _points(differences: Column) -> float:
+    return 100 * float(differences.mean()) if len(differences) else math.nan
+
+
+def _paired(ours: Column, theirs: Column) -> Numbers:
+    """Difference in points and exact McNemar test of two 0/1 columns."""
+    only_ours = int(((ours == 1) & (theirs == 0)).sum())
+    only_theirs = int(((ours == 0) & (theirs == 1)).sum())
+    return {
+        "points": _points(ours - theirs),
+        "only_arm": only_ours,
+        "only_against": only_theirs,
+        "p": float(mcnemar(only_ours, only_theirs).pvalue),
+    }
+
+
+def _phase_flips(table: Table, columns: ItemColumns) -> Numbers | None:
+    if len(table.phase_names) < 2:
+        return None
+    consensus = table.phase_consensus()
+    usable = ~np.isnan(columns.phase_flips.pairwise)
+    answers = consensus[usable]
+    pairs = [
+        {
+            "phases": [s, t],
+            "value": (
+                float((answers[:, s] != answers[:, t]).mean())
+                if len(answers)
+                else math.nan
+            ),
+            "n": len(answers),
+        }
+        for s in range(len(table.phase_names))
+        for t in range(s + 1, len(table.phase_names))
+        if (table.n_phases[usable] > max(s, t)).all()
+    ]
+    return {
+        "consensus": {
+            "pairwise": rate(columns.phase_flips.pairwise),
+            "any": rate(columns.phase_flips.any),
+        },
+        "passes": {
+            "pairwise": rate(columns.phase_flips_passes.pairwise),
+            "any": rate(columns.phase_flips_passes.any),
+        },
+        "pairs": pairs,
+    }
+
+
+def _order_flips(table: Table, columns: ItemColumns) -> Numbers | None:
+    if table.n_orders.max() < 2:
+        return None
+    arms = {
+        arm: {"pairwise": rate(flips.pairwise), "any": rate(flips.any)}
+        for arm, flips in columns.order_flips.items()
+    }
+    name = "phases" if "phases" in columns.order_flips else columns.arms[0]
+    by_options = {}
+    for k in np.unique(table.n_options).tolist():
+        chosen = table.n_options == k
+        by_options[str(k)] = {
+            "orders": int(table.n_orders[chosen].max()),
+            "orders_possible": math.factorial(k),
+            "pairwise": rate(columns.order_flips[name].pairwise, chosen),
+            "any": rate(columns.order_flips[name].any, chosen),
+        }
+    return {"arms": arms, "by_options_of": name, "by_options": by_options}
+
+
+def _half_step(
+    settings: Mapping[str, Any], table: Table, columns: ItemColumns
+) -> Numbers | None:
+    """Answers that change when a grid moves by half of its own step."""
+    if not columns.change:
+        return None
+    everywhere = _complete(columns.change.values(), table)
+    arms = {}
+    for arm, change in columns.change.items():
+        arms[arm] = {
+            "consensus": rate(change, everywhere),
+            "passes": rate(columns.change_passes[arm], everywhere),
+            "shift": _shift(settings, table, arm, everywhere),
+        }
+    fusion = columns.change.get("fusion")
+    against = {
+        arm: _paired(fusion[everywhere], change[everywhere])
+        for arm, change in columns.change.items()
+        if fusion is not None and arm != "fusion"
+    }
+    return {"arms": arms, "fusion_against": against}
+
+
+def _shift(
+    settings: Mapping[str, Any], table: Table, arm: str, chosen: NDArray[np.bool_]
+) -> Numbers:
+    """Length of the shift in steps, and its median in frames and seconds."""
+    recorded = "phase" if arm in ("fusion", "vote") else arm
+    grid = _grid_of(settings, recorded)
+    if grid is None:
+        return {"steps": None, "frames": math.nan, "seconds": math.nan}
+    steps = grid.shift_steps("half")
+    per_step = float(steps) / grid.budget
+    infos = [info for info, use in zip(table.items, chosen, strict=True) if use]
+    frames = [info.n_frames * per_step for info in infos if info.n_frames is not None]
+    seconds = [
+        info.duration_s * per_step for info in infos if info.duration_s is not None
+    ]
+    return {
+        "steps": str(steps),
+        "frames": float(np.median(frames)) if frames else math.nan,
+        "seconds": float(np.median(seconds)) if seconds else math.nan,
+    }
+
+
+def _grid_of(settings: Mapping[str, Any], arm: str) -> PhaseGrid | None:
+    """Return the unshifted grid of an arm, derived ones included."""
+    for entry in settings.get("arms", ()):
+        if entry["arm"] == arm and not entry["shifted"]:
+            return PhaseGrid.from_dict(
+                {k: v for k, v in entry.items() if k not in ("arm", "shifted")}
+            )
+    if arm == "single" and "grid" in settings:
+        grid = PhaseGrid.from_dict(settings["grid"])
+        return PhaseGrid(grid.budget, 1, grid.origin, by=grid.by, short=grid.short)
+    return None
+
+
+def _consistency(table: Table, columns: ItemColumns) -> Numbers:
+    """FPC over phases at a fixed order, OOC over orders at a fixed phase."""
+    over_orders = columns.order_flips.get("phases")
+    if over_orders is None:
+        over_orders = columns.order_flips[columns.arms[0]]
+    over_phases = columns.phase_flips_passes
+    if len(table.phase_names) < 2:
+        nothing = np.full(len(table.items), np.nan)
+        over_phases = type(over_phases)(nothing, nothing)
+    fpc, ooc = rate(1 - over_phases.pairwise), rate(1 - over_orders.pairwise)
+    both = (fpc["value"], ooc["value"])
+    defined = not any(map(math.isnan, both))
+    configurations = _configurations(table)
+    pooled = ~np.isnan(table.pooled_top)
+    return {
+        "fpc": {"pairwise": fpc, "unanimous": rate(1 - over_phases.any)},
+        "ooc": {"pairwise": ooc, "unanimous": rate(1 - over_orders.any)},
+        "rating": stableeval_rating(*both) if defined else None,
+        "attribution": attribution(*both) if defined else None,
+        "robust": _share(table.pooled_top > ROBUST, pooled),
+        "fragile": _share(table.pooled_top < FRAGILE, pooled),
+        "mean_accuracy": _mean(configurations),
+        "accuracy_sd": (
+            float(np.std(configurations, ddof=1))
+            if len(configurations) > 1
+            else math.nan
+        ),
+        "configurations": len(configurations),
+    }
+
+
+def _configurations(table: Table) -> list[float]:
+    """Accuracy of every phase with every order that all items have."""
+    names = table.phase_names or tuple(arm for arm, _ in table.arms)[:1]
+    answers = np.stack([table.arms[name, False].answer for name in names], axis=1)
+    usable = table.gold >= 0
+    for name in names:
+        usable = usable & (table.arms[name, False].consensus >= 0)
+    if not usable.any():
+        return []
+    n_orders = int(table.n_orders[usable].min())
+    right = answers[usable, :, :n_orders] == table.gold[usable, None, None]
+    return [float(x) for x in right.mean(axis=0).ravel()]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else math.nan
+
+
+def _margins(table: Table, arms: Sequence[str]) -> Numbers:
+    """Quartiles of the margin of the first order, in nats."""
+    found = {}
+    for arm in arms:
+        margins = table.arms[arm, False].margin[:, 0]
+        margins = margins[~np.isnan(margins)]
+        if len(margins):
+            q25, median, q75 = np.quantile(margins, [0.25, 0.5, 0.75])
+            found[arm] = {
+                "q25": float(q25),
+                "median": float(median),
+                "q75": float(q75),
+                "n": len(margins),
+            }
+    return found
+
+
+def _cost(settings: Mapping[str, Any], arms: Sequence[str]) -> Numbers:
+    """Count passes and attention units (frames squared, over passes) by arm."""
+    found = {}
+    for arm in arms:
+        phased = arm in ("fusion", "vote")
+        grid = _grid_of(
+            settings, "phase" if phased or arm.startswith("phase ") else arm
+        )
+        if grid is None:
+            continue
+        n_passes = grid.phases if phased else 1
+        found[arm] = {
+            "passes": n_passes,
+            "frames": n_passes * grid.budget,
+            "attention_units": int(attention_units(n_passes, grid.budget)),
+        }
+    return found
+
+
+def _ties(table: Table, arms: Sequence[str]) -> Numbers:
+    """Share of answers that a tie rule chose, by arm."""
+    there = np.arange(table.order.shape[1]) < table.n_orders[:, None]
+    found = {}
+    for arm in arms:
+        outcomes = table.arms[arm, False]
+        answered = there & (outcomes.answer >= 0)
+        with_consensus = outcomes.consensus >= 0
+        found[arm] = {
+            "passes": _share(outcomes.tied, answered),
+            "consensus": _share(outcomes.consensus_tied, with_consensus),
+        }
+    return found
+
+
+def _share(hits: NDArray[np.bool_], of: NDArray[np.bool_]) -> float:
+    return float(hits[of].mean()) if of.any() else math.nan
+
+
+def _recorded_arms(passes: Passes) -> list[str]:
+    return [arm for arm in RECORDED if (passes.arm == arm).any()]
+
+
+def _option_mass(passes: Passes) -> Numbers:
+    """Probability that the model gives to the options together, by recorded arm."""
+    found = {}
+    for arm in _recorded_arms(passes):
+        mass = passes.option_mass[(passes.arm == arm) & ~np.isnan(passes.option_mass)]
+        if len(mass):
+            found[arm] = {
+                "median": float(np.median(mass)),
+                "min": float(mass.min()),
+                "below_half": float((mass < 0.5).mean()),
+                "n": len(mass),
+            }
+    return found
+
+
+def _letters(passes: Passes, table: Table) -> Numbers:
+    """Share of answers at every position of the prompt, by number of options."""
+    found = {}
+    answered = passes.answer >= 0
+    position = np.argmax(passes.order == passes.answer[:, None], axis=1)
+    n_options = table.n_options[passes.item]
+    for k in np.unique(n_options[answered]).tolist():
+        counts = np.bincount(position[answered & (n_options == k)], minlength=k)
+        found[str(k)] = {
+            "shares": (counts / counts.sum()).tolist(),
+            "n": int(counts.sum()),
+        }
+    return found
+
+
+def _by_type(
+    table: Table, columns: ItemColumns, everywhere: NDArray[np.bool_]
+) -> Numbers:
+    types = sorted({info.type for info in table.items if info.type is not None})
+    of_item = np.array([info.type for info in table.items], object)
+    order_flips = columns.order_flips.get(
+        "phases", columns.order_flips[columns.arms[0]]
+    )
+    found = {}
+    for kind in types:
+        chosen = of_item == kind
+        found[kind] = {
+            "n": int(chosen.sum()),
+            "accuracy": {
+                arm: rate(columns.accuracy[arm], chosen & everywhere)
+                for arm in ("single", "fusion")
+                if arm in columns.arms
+            },
+            "phase_flips": rate(columns.phase_flips.pairwise, chosen),
+            "order_flips": rate(order_flips.any, chosen),
+            "half_step": {
+                arm: rate(columns.change[arm], chosen)
+                for arm in ("single", "fusion")
+                if arm in columns.change
+            },
+        }
+    return found

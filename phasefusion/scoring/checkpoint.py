@@ -1,0 +1,113 @@
+"""What a scorer needs from a checkpoint: libraries, tokenizer, pixel settings."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from phasefusion.errors import (
+    BackendUnavailableError,
+    FallbackWarning,
+    ScoringError,
+)
+from phasefusion.scoring.pixels import PixelSettings, pixel_settings
+
+_INSTALL = 'pip install "phasefusion[hf]"'
+
+
+def backend() -> tuple[Any, Any]:
+    """Import torch and transformers, or say how to get them."""
+    modules = []
+    for name in ("torch", "transformers"):
+        try:
+            modules.append(importlib.import_module(name))
+        except ImportError as error:
+            raise BackendUnavailableError(
+                f"scoring with Hugging Face models needs {name}, which cannot be "
+                f"imported ({error}); install it with: {_INSTALL}"
+            ) from error
+    return modules[0], modules[1]
+
+
+def unpack(
+    model: Any, processor: Any, tokenizer: Any, pixels: PixelSettings | None
+) -> tuple[Any, str, PixelSettings]:
+    """Find tokenizer, chat template and pixel settings in what the caller has."""
+    config: Mapping[str, Any] = {}
+    if processor is not None and hasattr(processor, "tokenizer"):
+        tokenizer = processor.tokenizer if tokenizer is None else tokenizer
+        video = getattr(processor, "video_processor", None)
+        video = getattr(processor, "image_processor", None) if video is None else video
+        config = video.to_dict() if video is not None else {}
+    elif tokenizer is None:
+        tokenizer = processor
+    if tokenizer is None or not hasattr(tokenizer, "apply_chat_template"):
+        raise ScoringError(
+            "a tokenizer or a processor with a tokenizer is needed; got "
+            f"{type(processor).__name__} and {type(tokenizer).__name__}"
+        )
+    template = getattr(tokenizer, "chat_template", None)
+    template = template or getattr(processor, "chat_template", None)
+    if not template:
+        raise ScoringError(
+            "the tokenizer has no chat template, so the place of the video in the "
+            "prompt is unknown; set tokenizer.chat_template"
+        )
+    if pixels is None:
+        pixels = pixel_settings(config, model.config.vision_config)
+    return tokenizer, template, pixels
+
+
+def preprocessor_config(source: str, revision: str | None) -> dict[str, Any]:
+    """Return the video settings of a checkpoint, or nothing when it has none.
+
+    They are a part of ``processor_config.json`` in new checkpoints, and a file of
+    their own in older ones.
+    """
+    nested = read_json(source, "processor_config.json", revision)
+    for part in ("video_processor", "image_processor"):
+        if isinstance(nested.get(part), dict):
+            return dict(nested[part])
+    for name in ("video_preprocessor_config.json", "preprocessor_config.json"):
+        config = read_json(source, name, revision)
+        if config:
+            return config
+    return {}
+
+
+def read_json(source: str, name: str, revision: str | None) -> dict[str, Any]:
+    """Return a JSON file of a checkpoint, empty when the checkpoint has none."""
+    path: Path | None = Path(source) / name
+    if not Path(source).is_dir():
+        from transformers.utils.hub import cached_file
+
+        found = cached_file(
+            source,
+            name,
+            revision=revision,
+            _raise_exceptions_for_missing_entries=False,
+        )
+        path = None if found is None else Path(found)
+    if path is None or not path.is_file():
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ScoringError(f"{path} is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise ScoringError(f"{path} holds {type(content).__name__}; need an object")
+    return content
+
+
+def warn_defaults(source: str) -> None:
+    """Warn that a checkpoint does not say how it wants its pixels."""
+    warnings.warn(
+        f"{source} has no preprocessor file: the Qwen-VL defaults for size, mean and "
+        "std are used; give size=(height, width) or pixels=PixelSettings(...)",
+        FallbackWarning,
+        stacklevel=3,
+    )

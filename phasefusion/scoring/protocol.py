@@ -1,0 +1,241 @@
+"""What a scorer is and what it returns; nothing here needs a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phasefusion.errors import OptionError, ScoringError
+
+if TYPE_CHECKING:
+    from phasefusion.video import Clip
+
+Kind = Literal["letter", "text", "text-normalised"]
+
+MAX_OPTIONS = 26
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OptionScores:
+    """Log-probabilities of K options under M option orders and S frame phases.
+
+    Parameters
+    ----------
+    logprobs : array_like, shape (S, M, K), float64
+        Natural log-probabilities in **content space**: entry ``[s, m, k]`` belongs to
+        the option that was given as number ``k``, whichever letter it wore in order
+        ``m``. They come from a log-softmax over the whole vocabulary, not over the
+        options, so their exponentials add up to `option_mass` (except for
+        ``kind="text-normalised"``, where they are means per token). An invalid pass is
+        a row of NaN; an option that repeats an earlier one is ``-inf``, because its
+        probability has been credited to the earlier one.
+    option_mass : array_like, shape (S, M), float64
+        Probability that the model gives to the options together; NaN for an invalid
+        pass. Far below 1 means that the model wants to say something else.
+    orders : array_like, shape (M, K), int64
+        ``orders[m, pos]`` is the number of the option shown at position ``pos``.
+    kind : {"letter", "text", "text-normalised"}
+        What was scored: the option's letter, or the tokens of its text (summed, or
+        averaged over the tokens).
+    notes : tuple of str
+        What a reader of the scores has to know: why a pass is invalid, which options
+        were merged, which letters were taken off, which frames were repeated.
+
+    Raises
+    ------
+    ScoringError
+        If the shapes do not fit together.
+
+    Examples
+    --------
+    >>> scores = OptionScores([[[-0.1, -3.0]]], [[0.95]], [[1, 0]], "letter")
+    >>> scores.shape
+    (1, 1, 2)
+    >>> scores.letter_logprobs
+    array([[[-3. , -0.1]]])
+    """
+
+    logprobs: NDArray[np.float64]
+    option_mass: NDArray[np.float64]
+    orders: NDArray[np.int64]
+    kind: Kind = "letter"
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        orders = check_orders(self.orders, np.shape(self.orders)[-1])
+        logprobs = np.array(self.logprobs, dtype=np.float64)
+        mass = np.array(self.option_mass, dtype=np.float64)
+        if logprobs.ndim != 3 or logprobs.shape[1:] != orders.shape:
+            raise ScoringError(
+                f"logprobs has shape {logprobs.shape}; with orders of shape "
+                f"{orders.shape} (M, K) it must be (S, M, K)"
+            )
+        if mass.shape != logprobs.shape[:2]:
+            raise ScoringError(
+                f"option_mass has shape {mass.shape}; it must be (S, M) = "
+                f"{logprobs.shape[:2]}"
+            )
+        for name, value in (
+            ("logprobs", logprobs),
+            ("option_mass", mass),
+            ("orders", orders),
+        ):
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "notes", tuple(self.notes))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """``(S, M, K)``."""
+        return self.logprobs.shape
+
+    @property
+    def valid(self) -> NDArray[np.bool_]:
+        """Passes that can be used, shape (S, M): no NaN, and some option possible."""
+        top = self.logprobs.max(axis=-1)  # NaN where any entry is
+        return np.asarray(np.isfinite(top), dtype=np.bool_)
+
+    @property
+    def letter_logprobs(self) -> NDArray[np.float64]:
+        """The log-probabilities by position in the prompt, shape (S, M, K), float64."""
+        orders = np.broadcast_to(self.orders, self.logprobs.shape)
+        return np.take_along_axis(self.logprobs, orders, axis=-1)
+
+    def __array__(
+        self, dtype: Any = None, copy: bool | None = None
+    ) -> NDArray[np.float64]:
+        if dtype is not None and np.dtype(dtype) != self.logprobs.dtype:
+            if copy is False:
+                raise ValueError(
+                    f"a view of the float64 scores as {np.dtype(dtype)} is impossible"
+                )
+            return self.logprobs.astype(dtype)
+        return self.logprobs.copy() if copy else self.logprobs
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Anything that can score options: one method is all it takes.
+
+    A scorer may also have ``describe() -> dict`` with what is needed to repeat its
+    scores (model, revision, prompt, versions); it is then stored with the run.
+    """
+
+    def score(
+        self,
+        clip: Clip,
+        question: str,
+        options: Sequence[str],
+        *,
+        orders: ArrayLike | None = None,
+    ) -> OptionScores:
+        """Score every option in every phase of `clip` and every option order."""
+        ...
+
+
+def check_question(question: object) -> str:
+    """Return the question without surrounding white space, or say what is wrong."""
+    if not isinstance(question, str):
+        raise OptionError(f"the question is {question!r}; it must be a str")
+    text = question.strip()
+    if not text:
+        raise OptionError("the question is empty; there is nothing to ask")
+    return text
+
+
+def check_options(options: Sequence[str]) -> tuple[str, ...]:
+    """Return the options without surrounding white space, or say what is wrong.
+
+    Parameters
+    ----------
+    options : sequence of str
+        Between 2 and 26 option texts.
+
+    Returns
+    -------
+    options : tuple of str
+
+    Raises
+    ------
+    OptionError
+        If `options` is one string, or has fewer than two or more than 26 entries, or
+        if an entry is not a string or is empty; the message gives its index.
+
+    Examples
+    --------
+    >>> check_options(["a cat ", "a dog"])
+    ('a cat', 'a dog')
+    """
+    if isinstance(options, str | bytes) or not isinstance(options, Sequence):
+        raise OptionError(
+            f"options is {options!r}; it must be a sequence of option texts"
+        )
+    if len(options) < 2:
+        raise OptionError(f"{len(options)} option(s): a choice needs at least 2")
+    if len(options) > MAX_OPTIONS:
+        raise OptionError(
+            f"{len(options)} options: letters end at Z, so at most {MAX_OPTIONS} can "
+            "be scored"
+        )
+    texts = []
+    for k, option in enumerate(options):
+        if not isinstance(option, str):
+            raise OptionError(f"option {k} is {option!r}; it must be a str")
+        text = option.strip()
+        if not text:
+            raise OptionError(f"option {k} of {len(options)} is empty")
+        texts.append(text)
+    return tuple(texts)
+
+
+def check_orders(orders: ArrayLike | None, n_options: int) -> NDArray[np.int64]:
+    """Return option orders as an (M, K) array, or say which row is not an order.
+
+    Parameters
+    ----------
+    orders : array_like of int, shape (K,) or (M, K), or None
+        ``orders[m, pos]`` is the number of the option at position ``pos``; None is the
+        order in which the options were given.
+    n_options : int
+        K.
+
+    Returns
+    -------
+    orders : ndarray, shape (M, K), int64
+
+    Raises
+    ------
+    OptionError
+        If a row is not a permutation of ``range(n_options)``.
+
+    Examples
+    --------
+    >>> check_orders(None, 3)
+    array([[0, 1, 2]])
+    """
+    identity = np.arange(n_options, dtype=np.int64)
+    if orders is None:
+        return identity[None, :]
+    given = np.asarray(orders)
+    if given.ndim == 1:
+        given = given[None, :]
+    if given.ndim != 2 or given.shape[0] < 1 or given.shape[1] != n_options:
+        raise OptionError(
+            f"orders has shape {np.shape(orders)}; for {n_options} options it must be "
+            f"(M, {n_options}) with M >= 1"
+        )
+    if not np.issubdtype(given.dtype, np.integer):
+        raise OptionError(f"orders has dtype {given.dtype}; it must be integer")
+    table = given.astype(np.int64)
+    wrong = np.flatnonzero((np.sort(table, axis=1) != identity).any(axis=1))
+    if wrong.size:
+        m = int(wrong[0])
+        raise OptionError(
+            f"order {m} is {table[m].tolist()}; it must hold every number of "
+            f"0..{n_options - 1} once"
+        )
+    return table

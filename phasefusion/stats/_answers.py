@@ -1,0 +1,103 @@
+"""What the statistics of answers share: checked tables, policies for missing passes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phasefusion.errors import StatisticsError
+
+Policy: TypeAlias = Literal["complete", "available-macro", "available-micro"]
+POLICIES = ("complete", "available-macro", "available-micro")
+MAX_ANSWERS = 256  # what the kernels count
+
+
+def check_choice(value: str, names: tuple[str, ...], argument: str) -> None:
+    """Refuse a name that is not in a fixed vocabulary."""
+    if value not in names:
+        raise StatisticsError(f"{argument} must be one of {names}, it is {value!r}")
+
+
+def integers(values: ArrayLike, name: str, n_dim: int | None = None) -> NDArray[Any]:
+    """Whole numbers as int64; floats and objects are refused, not rounded."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of different length
+        raise StatisticsError(f"{name} must be a rectangular array: {error}") from error
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise StatisticsError(f"{name} must be integers, they are {array.dtype}")
+    if n_dim is not None and array.ndim != n_dim:
+        raise StatisticsError(
+            f"{name} must have {n_dim} dimensions, its shape is {array.shape}"
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def answer_table(
+    answers: ArrayLike, missing: int = -1, name: str = "answers", n_dim: int = 2
+) -> NDArray[np.int64]:
+    """Answers as a contiguous int64 table in which -1 is the missing answer."""
+    table = integers(answers, name, n_dim)
+    if n_dim == 2 and table.shape[1] < 1:
+        raise StatisticsError(f"{name} hold no pass, their shape is {table.shape}")
+    if missing != -1:
+        table = np.where(table == missing, np.int64(-1), table)
+    if table.size and table.min() < -1:
+        raise StatisticsError(
+            f"{name} hold {int(table.min())}; content indices are >= 0 and missing "
+            f"answers are {missing}"
+        )
+    return np.ascontiguousarray(table)
+
+
+def numbered(table: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Answers as 0 .. n-1 for the kernels, and n; large labels are renumbered."""
+    n_answers = int(table.max(initial=-1)) + 1
+    if n_answers <= MAX_ANSWERS:
+        return table, max(n_answers, 1)
+    labels, places = np.unique(table, return_inverse=True)
+    shift = int(labels[0] == -1)
+    if len(labels) - shift > MAX_ANSWERS:
+        raise StatisticsError(
+            f"{len(labels) - shift} different answers; at most {MAX_ANSWERS} can be "
+            "counted, pass content indices"
+        )
+    return places.reshape(table.shape).astype(np.int64) - shift, len(labels) - shift
+
+
+def pooled(
+    parts: NDArray[np.int64],
+    wholes: NDArray[np.int64],
+    used: NDArray[np.bool_],
+    policy: Policy,
+) -> float:
+    """Rate over items of parts/wholes, NaN if no item is used.
+
+    Macro: mean of the items' own rates; micro: sum over sum. Sums are of integers, so
+    the result does not depend on the order of the items.
+    """
+    part, whole = parts[used], wholes[used]
+    if not len(part):
+        return float("nan")
+    if policy == "available-micro" or whole.min() == whole.max():
+        return int(part.sum()) / int(whole.sum())
+    sizes, group = np.unique(whole, return_inverse=True)
+    sums = np.zeros(len(sizes), np.int64)
+    np.add.at(sums, group, part)
+    return sum(int(s) / int(w) for s, w in zip(sums, sizes, strict=True)) / len(part)
+
+
+def ratio(parts: NDArray[np.int64], wholes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Quotient of counts, NaN where the whole is 0."""
+    result = np.full(parts.shape, np.nan)
+    np.divide(parts, wholes, out=result, where=wholes > 0)
+    return result
+
+
+def percent(rate: float) -> str:
+    """Rate for one-line results."""
+    return f"{100 * rate:.2f} %"

@@ -1,0 +1,368 @@
+"""The command: what it prints, writes and exits with."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pixel_scorer import make_clip, make_questions
+
+from phasefusion import PhaseGrid
+from phasefusion.cli import main
+from phasefusion.errors import DuplicateFrameWarning, OptionWarning
+from phasefusion.records import iter_passes
+
+ROOT = Path(__file__).parents[2]
+QUICK = ["--budget", "4", "--dense", "10", "--n-orders", "3", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli")
+    make_questions(path, n_clips=2, per_clip=2)
+    return path
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, folder):
+    """Run the command in this process; return exit code, stdout and stderr."""
+
+    def run(*words, columns=100):
+        monkeypatch.setattr(sys, "argv", ["phasefusion", *map(str, words)])
+        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+        monkeypatch.setenv("COLUMNS", str(columns))
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        out = capsys.readouterr()
+        return code, out.out, out.err
+
+    monkeypatch.chdir(folder)
+    return run
+
+
+def scored(call, *more):
+    return call(
+        "run", "questions.jsonl", "--scorer", "pixel_scorer:make", *QUICK, *more
+    )
+
+
+def test_run_reports_and_writes(call, folder, tmp_path):
+    code, out, err = scored(call, "--out", tmp_path / "run")
+    assert (code, err) == (0, "")
+    assert "phasefusion report: protocol phasefusion" in out
+    assert "Answers changed by a half-step shift" in out
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {
+        "passes.jsonl",
+        "report.json",
+        "report.md",
+        "run.json",
+        "writer.lock",
+    }
+    assert str(tmp_path / "run" / "report.md") in out
+    command = json.loads((tmp_path / "run" / "run.json").read_text())["command"]
+    assert command[1:3] == ["run", "questions.jsonl"]
+
+
+def test_run_has_a_default_folder_and_resumes(call, folder):
+    assert scored(call, "--limit", "1")[0] == 0
+    first = len(list(iter_passes(folder / "runs" / "questions")))
+    assert scored(call)[0] == 0
+    assert len(list(iter_passes(folder / "runs" / "questions"))) > first > 0
+
+
+def test_json_is_json_alone(call, tmp_path):
+    code, out, err = scored(call, "--out", tmp_path / "run", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == json.loads((tmp_path / "run/report.json").read_text())
+
+
+def test_report_again_and_elsewhere(call, tmp_path):
+    scored(call, "--out", tmp_path / "run")
+    code, out, _ = call("report", tmp_path / "run", "--save", tmp_path / "else")
+    assert code == 0
+    assert (tmp_path / "else" / "report.md").read_text() == (
+        tmp_path / "run" / "report.md"
+    ).read_text()
+    code, out, _ = call("report", tmp_path / "run", "--json")
+    assert json.loads(out)["protocol"] == "phasefusion"
+
+
+def test_report_that_cannot_be_saved(call, tmp_path):
+    scored(call, "--out", tmp_path / "run")
+    for name in ("report.json", "report.md"):
+        (tmp_path / "run" / name).unlink()
+        (tmp_path / "run" / name).mkdir()
+    code, out, err = call("report", tmp_path / "run")
+    assert code == 0
+    assert "Accuracy" in out
+    assert "warning: " in err
+    assert "cannot be written" in err
+    code, _, err = call("report", tmp_path / "run", "--save", tmp_path / "run")
+    assert code == 2
+    assert "error: " in err
+
+
+@pytest.mark.parametrize("protocol", ["stableeval", "quick"])
+def test_other_protocols(call, tmp_path, protocol):
+    code, out, _ = scored(call, "--out", tmp_path / "run", "--protocol", protocol)
+    assert code == 0
+    assert f"protocol {protocol}" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "none.json", "--scorer", "pixel_scorer:make"], "none.json: No such"),
+        (["run", "bad.json", "--scorer", "pixel_scorer:make"], "bad.json, line 1: not"),
+        (["run", "questions.jsonl"], "either --model or --scorer"),
+        (["run", "questions.jsonl", "--scorer", "x"], "MODULE:NAME"),
+        (["run", "questions.jsonl", "--scorer", "no.such:x"], "No module named 'no'"),
+        (["run", "questions.jsonl", "--scorer", "json:nope"], "no attribute 'nope'"),
+        (["run", "questions.jsonl", "--scorer", "json:dumps"], "without arguments"),
+        (["run", "q.jsonl", "--protocol", "best"], "'best' is not one of"),
+        (["report", "nowhere"], "nowhere: no run here"),
+        (["frames", "none.mp4"], "none.mp4"),
+        (["frames", "questions.jsonl"], "questions.jsonl"),
+        (["frames", "clip0.mp4", "--origin", "2"], "origin"),
+        (["frames", "clip0.mp4", "--width", "1"], "width_px must be 16"),
+        (["samplers", "--frames", "0"], "n_frames"),
+        (["nonsense"], "No such command"),
+        (["run"], "Missing argument"),
+    ],
+)
+def test_bad_use_is_one_message_and_exit_2(call, folder, words, message):
+    (folder / "bad.json").write_text("{")
+    code, out, err = call(*words, columns=300)
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_other_settings_exit_2_naming_them(call, tmp_path):
+    scored(call, "--out", tmp_path / "run")
+    code, _, err = scored(call, "--out", tmp_path / "run", "--seed", "1")
+    assert code == 2
+    assert "seed: 0 -> 1" in err
+
+
+def test_warnings_are_one_line(call, folder, tmp_path, monkeypatch):
+    row = json.loads((folder / "questions.jsonl").read_text().splitlines()[0])
+    row["options"] = ["same", "same", "other"]
+    row["answer"] = "C"
+    (folder / "twice.jsonl").write_text(json.dumps(row))
+    words = ["--scorer", "pixel_scorer:make", *QUICK, "--out", tmp_path / "run"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", OptionWarning)
+        code, _, err = call("run", "twice.jsonl", *words)
+    assert code == 0
+    first = err.splitlines()[0]
+    assert first.startswith("phasefusion: warning: ")
+    assert "options occur more than once" in first
+
+
+def test_frames_draws_and_lists(call, folder, tmp_path):
+    out = tmp_path / "sheet.png"
+    code, text, _ = call("frames", "clip0.mp4", "-b", "4", "-s", "2", "--out", out)
+    assert code == 0
+    assert out.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    assert "40 frames, 4.000 s" in text
+    for row in PhaseGrid(4, 2).indices(40).tolist():
+        assert " ".join(map(str, row)) in text
+    code, text, _ = call("frames", "clip0.mp4", "-b", "4", "--out", out, "--json")
+    found = json.loads(text)
+    assert found["png"] == str(out)
+    assert [phase["phase"] for phase in found["phases"]] == ["1/6", "1/2", "5/6"]
+    assert found["phases"][1]["frame_indices"] == [5, 15, 25, 35]
+    assert found["phases"][1]["frame_times_s"] == [0.5, 1.5, 2.5, 3.5]
+
+
+def test_samplers_side_by_side(call):
+    code, out, _ = call("samplers", "--frames", "300", "--budget", "8", "--json")
+    rows = {row["name"]: row for row in json.loads(out)["samplers"]}
+    assert code == 0
+    assert (
+        rows["left"]["frame_indices"]
+        == np.arange(8).__mul__(300).__floordiv__(8).tolist()
+    )
+    assert any(row["reason"] and "fps" in row["reason"] for row in rows.values())
+    with_fps = json.loads(
+        call("samplers", "-n", "300", "-b", "8", "--fps", "30", "--json")[1]
+    )
+    assert all(row["frame_indices"] for row in with_fps["samplers"])
+    code, text, _ = call("samplers", "-n", "300")
+    assert "0 37 75 112 150 187 225 262" in text
+
+
+def test_info(call):
+    code, out, _ = call("info", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert set(found["modules"]) == {"_core", "_frames", "_video"}
+    assert "libavcodec" in found["phasefusion"]["ffmpeg"]
+    code, text, _ = call("info")
+    assert "libavcodec" in text
+
+
+def test_version(call):
+    code, out, _ = call("--version")
+    assert code == 0
+    assert out.startswith("phasefusion ")
+
+
+@pytest.mark.parametrize(
+    "command", [None, "run", "demo", "report", "frames", "samplers", "info"]
+)
+def test_help_has_examples(call, command):
+    code, out, _ = call(*([command] if command else []), "--help")
+    assert code == 0
+    assert "phasefusion demo" in out if command is None else "Examples:" in out
+
+
+HIDE = """
+import sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name in {hidden}:
+            raise ImportError(f"{{name}} is hidden")
+sys.meta_path.insert(0, Hidden())
+sys.argv = ["phasefusion", *sys.argv[1:]]
+from phasefusion.cli import main
+main()
+"""
+
+
+def without(hidden, *words, cwd):
+    path = os.pathsep.join([str(ROOT / "tests"), *sys.path])
+    return subprocess.run(
+        [sys.executable, "-c", HIDE.format(hidden=hidden), *words],
+        env=os.environ | {"PYTHONPATH": path, "COLUMNS": "300"},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_without_ffmpeg_and_torch(folder):
+    hidden = {"phasefusion._video", "torch", "transformers"}
+    done = without(hidden, "info", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["modules"]["_video"] is None
+    assert found["phasefusion"]["ffmpeg"] is None
+    assert "install FFmpeg" in found["missing"]["_video"]
+    done = without(hidden, "samplers", "-n", "30", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    done = without(hidden, "frames", "clip0.mp4", cwd=folder)
+    assert done.returncode == 2
+    assert "FFmpeg" in done.stderr
+    done = without(hidden, "run", "questions.jsonl", "--model", "none", cwd=folder)
+    assert done.returncode == 2
+    assert "torch" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_loads_nothing_heavy(folder):
+    heavy = {"numpy", "torch", "transformers", "scipy", "jinja2", "orjson"}
+    done = without(heavy, "run", "--help", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "--protocol" in done.stdout
+
+
+def test_no_color_and_a_closed_pipe(folder, tmp_path):
+    path = os.pathsep.join([str(ROOT / "tests"), *sys.path])
+    environment = os.environ | {"PYTHONPATH": path, "NO_COLOR": "1", "FORCE_COLOR": "1"}
+    command = "from phasefusion.cli import main; main()"
+    words = ["run", "questions.jsonl", "--scorer", "pixel_scorer:make", *QUICK]
+    words += ["--out", str(tmp_path / "run")]
+    done = subprocess.run(
+        [sys.executable, "-c", command, *words],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "\x1b[3" not in done.stdout
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, "report", str(tmp_path / "run")],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdout.close()
+    _, err = process.communicate()
+    assert b"Traceback" not in err
+
+
+def test_interrupted_run_says_that_it_can_go_on(folder, tmp_path):
+    import signal
+    import time
+
+    path = os.pathsep.join([str(ROOT / "tests"), *sys.path])
+    words = ["run", "questions.jsonl", "--scorer", "pixel_scorer:make", *QUICK]
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "from phasefusion.cli import main; main()",
+            *words,
+            "--out",
+            str(tmp_path / "run"),
+        ],
+        env=os.environ | {"PYTHONPATH": path, "PIXEL_SCORER_DELAY_S": "0.5"},
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    passes = tmp_path / "run" / "passes.jsonl"
+    deadline = time.monotonic() + 60
+    while not (passes.exists() and passes.stat().st_size):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "phasefusion: stopped; the same command goes on where this one was\n"
+
+
+def test_clip_of_one_frame(call, folder, tmp_path):
+    make_clip(folder / "one.mp4", 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DuplicateFrameWarning)
+        code, out, err = call(
+            "frames", "one.mp4", "--out", tmp_path / "one.png", "-b", "2"
+        )
+    assert code == 0
+    assert "0 0" in out
+    assert err.startswith("phasefusion: warning: a clip of n_frames=1 is shorter")
+
+
+def test_demo_runs_the_shipped_model_and_resumes(call, tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    threads = torch.get_num_threads()
+    words = ["demo", "--out", tmp_path / "demo", "--quiet", "--limit"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        code, out, err = call(*words, "2")
+        assert code == 0, err
+        assert "2 of " in out
+        first = (tmp_path / "demo" / "passes.jsonl").read_bytes()
+        code, again, _ = call(*words, "2")
+    torch.set_num_threads(threads)
+    assert code == 0
+    assert again == out
+    assert (tmp_path / "demo" / "passes.jsonl").read_bytes() == first
+    run = json.loads((tmp_path / "demo" / "run.json").read_text())
+    assert run["settings"]["scorer"]["model_type"] == "qwen2_5_vl"
+    assert run["settings"]["scorer"]["torch"] == torch.__version__
+    assert run["settings"]["scorer"]["prompt"]["text"].startswith("{question}")

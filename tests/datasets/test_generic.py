@@ -1,0 +1,275 @@
+"""Question files: what is read, and that every bad file says where and why."""
+
+import json
+
+import pytest
+
+from phasefusion.datasets import Item, load_questions
+from phasefusion.errors import DatasetError, OptionWarning
+
+GOOD = {
+    "question_id": "q1",
+    "video": "clip.mp4",
+    "question": "What is seen?",
+    "options": ["a cat", "a dog", "a bird"],
+    "answer": 1,
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "clip.mp4").write_bytes(b"not looked at")
+    return tmp_path
+
+
+def write(folder, *rows, name="set.jsonl"):
+    path = folder / name
+    if name.endswith(".jsonl"):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        path.write_text(json.dumps(list(rows)))
+    return path
+
+
+def load_one(folder, **changes):
+    return load_questions(write(folder, GOOD | changes))[0]
+
+
+def test_item_of_jsonl(folder):
+    item = load_one(folder, type="what", domain="pets", start=1, end=2.5)
+    assert item == Item(
+        question_id="q1",
+        benchmark="set",
+        video=str(folder / "clip.mp4"),
+        video_id="clip",
+        question="What is seen?",
+        options=("a cat", "a dog", "a bird"),
+        gold=1,
+        type="what",
+        start=1.0,
+        end=2.5,
+        extra={"domain": "pets"},
+    )
+
+
+def test_json_list_and_object_read_the_same(folder):
+    listed = load_questions(write(folder, GOOD, name="set.json"))
+    path = folder / "set.json"
+    path.write_text(json.dumps({"questions": [GOOD], "about": "pets"}))
+    assert load_questions(path) == listed == load_questions(write(folder, GOOD))
+
+
+def test_byte_order_mark_and_line_separators_inside_text(folder):
+    path = folder / "set.jsonl"
+    row = GOOD | {"question": "What\u2028is seen?"}
+    path.write_bytes(
+        b"\xef\xbb\xbf" + json.dumps(row, ensure_ascii=False).encode() + b"\r\n\n"
+    )
+    assert [item.question for item in load_questions(path)] == ["What\u2028is seen?"]
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("question_id,video,question,options,answer,note", None),
+        (
+            "question_id,video,question,A,B,C,D,answer",
+            "q1,clip.mp4,What is seen?,a cat,a dog,a bird,,B",
+        ),
+        (
+            "question_id,video,question,option_2,option_0,option_1,answer",
+            "q1,clip.mp4,What is seen?,a bird,a cat,a dog,1",
+        ),
+        (
+            "question_id,video,question,a0,a1,a2,a3,a4,answer",
+            "q1,clip.mp4,What is seen?,a cat,a dog,a bird,,,a dog",
+        ),
+    ],
+)
+def test_csv_option_columns(folder, header, row):
+    path = folder / "set.csv"
+    options = '"[""a cat"", ""a dog"", ""a bird""]"'
+    row = row or f"q1,clip.mp4,What is seen?,{options},1,x"
+    path.write_text(f"{header}\n{row}\n")
+    (item,) = load_questions(path)
+    assert item.options == ("a cat", "a dog", "a bird")
+    assert item.gold == 1
+    assert item.extra == ({"note": "x"} if "note" in header else {})
+
+
+def test_tsv(folder):
+    path = folder / "set.tsv"
+    path.write_text("question_id\tvideo\tquestion\tA\tB\n7\tclip.mp4\twhy, then?\tx\ty")
+    (item,) = load_questions(path)
+    assert (item.question_id, item.options, item.gold) == ("7", ("x", "y"), None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [
+        (2, 2),
+        ("2", 2),
+        ("C", 2),
+        ("c", 2),
+        ("(C)", 2),
+        ("C. a bird", 2),
+        ("(C) a bird", 2),
+        ("a bird", 2),
+        (None, None),
+        ("", None),
+    ],
+)
+def test_gold_in_every_form(folder, answer, gold):
+    assert load_one(folder, answer=answer).gold == gold
+
+
+@pytest.mark.parametrize(
+    ("answer", "options"),
+    [
+        (3, ["a", "b", "c"]),
+        (-1, ["a", "b", "c"]),
+        ("D", ["x", "y", "z"]),
+        ("3", ["x", "y", "z"]),
+        ("C. not a bird", ["a cat", "a dog", "a bird"]),
+        ("a fish", ["a cat", "a dog", "a bird"]),
+        (True, ["x", "y"]),
+        (1.0, ["x", "y"]),
+        (["A"], ["x", "y"]),
+    ],
+)
+def test_gold_out_of_range_names_the_item(folder, answer, options):
+    with pytest.raises(DatasetError, match=r"set\.jsonl, line 1 \('q1'\): answer"):
+        load_one(folder, answer=answer, options=options)
+
+
+@pytest.mark.parametrize(
+    ("answer", "options"),
+    [("A", ["B", "A"]), ("1", ["1", "2"]), ("2", ["1", "0", "9"])],
+)
+def test_gold_with_two_readings(folder, answer, options):
+    if answer == "2":  # an index alone: no option reads "2"
+        assert load_one(folder, answer=answer, options=options).gold == 2
+        return
+    with pytest.raises(DatasetError, match="ambiguous: it could be option 0 or 1"):
+        load_one(folder, answer=answer, options=options)
+
+
+def test_gold_text_that_occurs_twice(folder):
+    with (
+        pytest.warns(OptionWarning, match="more than once"),
+        pytest.raises(DatasetError, match="ambiguous"),
+    ):
+        load_one(folder, options=["six", "three", "three"], answer="three")
+
+
+def test_duplicate_options_warn_and_are_grouped(folder):
+    with pytest.warns(OptionWarning, match=r"line 1 \('q1'\): options occur more"):
+        item = load_one(folder, options=["six", "three", "three", "nine"], answer="C")
+    assert item.gold == 2
+    assert item.same_options == (0, 1, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        (["A. x", "B. y"], ("x", "y")),
+        (["(A) x", "(B) y"], ("x", "y")),
+        (["A: x", "B: y. z"], ("x", "y. z")),
+        (["A) x", "B) y"], ("x", "y")),
+        (["A. x", "y"], ("A. x", "y")),
+        (["B. x", "A. y"], ("B. x", "A. y")),
+        ([1, 2.5], ("1", "2.5")),
+    ],
+)
+def test_letters_in_options(folder, given, options):
+    assert load_one(folder, options=given, answer=0).options == options
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"question_id": None}, r"set.jsonl, line 1: question_id missing"),
+        ({"question": "", "video": ""}, r"line 1: video, question missing"),
+        ({"question_id": True}, r"question_id must be a text"),
+        ({"question": 5}, r"\('q1'\): question must be a text, not 5"),
+        ({"options": ["x"]}, r"has 1 options; 2 to 26"),
+        ({"options": [str(k) for k in range(27)], "answer": 0}, r"has 27 options"),
+        ({"options": "A B"}, r"options must be a list"),
+        ({"options": {"A": "x"}}, r"options must be a list"),
+        ({"options": ["x", None]}, r"option 1 must be a text, not None"),
+        ({"options": ["x", " "]}, r"option 1 is empty"),
+        ({"options": ["x  y", "x y"], "answer": 0}, r"all options read"),
+        ({"options": ["x", "x"], "answer": 0}, r"all options read 'x'"),
+        ({"start": -1}, r"start must be seconds >= 0"),
+        ({"end": "soon"}, r"end must be seconds >= 0, not 'soon'"),
+        ({"end": "nan"}, r"end must be seconds"),
+        ({"start": 2, "end": 2}, r"start 2.0 s is not before end 2.0 s"),
+        ({"video": "gone.mp4"}, r"there is no video file .*gone\.mp4"),
+    ],
+)
+def test_bad_items(folder, changes, message):
+    with pytest.raises(DatasetError, match=message):
+        load_one(folder, **changes)
+
+
+def test_missing_video_may_be_left_to_the_run(folder):
+    path = write(folder, GOOD | {"video": "gone.mp4"})
+    (item,) = load_questions(path, check_videos=False)
+    assert item.video == str(folder / "gone.mp4")
+
+
+def test_video_root(folder, tmp_path_factory):
+    other = tmp_path_factory.mktemp("questions")
+    (item,) = load_questions(write(other, GOOD), video_root=folder)
+    assert item.video == str(folder / "clip.mp4")
+
+
+def test_duplicate_id_names_both_lines(folder):
+    with pytest.raises(DatasetError, match=r"line 2: .*'q1' was already used at .*1"):
+        load_questions(write(folder, GOOD, GOOD))
+
+
+def test_same_id_in_two_benchmarks(folder):
+    rows = [GOOD | {"benchmark": name} for name in ("a", "b")]
+    assert [item.benchmark for item in load_questions(write(folder, *rows))] == [
+        "a",
+        "b",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("set.txt", "", r"ends in \.json, \.jsonl, \.csv or \.tsv, not in '\.txt'"),
+        ("set.jsonl", "", "holds no questions"),
+        ("set.json", "[]", "holds no questions"),
+        ("set.json", "{}", "must be a list of questions"),
+        ("set.json", "[1]", "item 0: a question is a JSON object, not int"),
+        ("set.json", "[\n{,}]", "line 2: not JSON"),
+        ("set.jsonl", '{"a": 1}\n{"b"', "line 1: question_id"),
+        ("set.jsonl", '{"b"', "line 1: not JSON: .* column"),
+        ("set.csv", "question_id,video\nq,v,extra\n", "line 2: has another number"),
+        ("set.csv", "question_id,video\nq\n", "line 2: has another number"),
+        ("set.csv", "a,a\n1,2\n", "column name occurs twice"),
+        (
+            "set.csv",
+            "question_id,video,question,options\nq,clip.mp4,w?,x;y\n",
+            "line 2: options must be a JSON list",
+        ),
+    ],
+)
+def test_bad_files(folder, name, text, message):
+    (folder / name).write_text(text)
+    with pytest.raises(DatasetError, match=message):
+        load_questions(folder / name)
+
+
+def test_not_utf8(folder):
+    (folder / "set.jsonl").write_bytes(b'{"question": "caf\xe9"}')
+    with pytest.raises(DatasetError, match="not UTF-8 text"):
+        load_questions(folder / "set.jsonl")
+
+
+def test_missing_question_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_questions(tmp_path / "none.jsonl")

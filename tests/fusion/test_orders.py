@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phasefusion import orders
+from phasefusion.errors import OptionError, OptionWarning
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 8, 26])
+def test_every_set_is_made_of_permutations(k):
+    made = [orders.identity(k), orders.reverse(k), orders.cyclic(k), orders.latin(k)]
+    made += [orders.shared(k), orders.shared(k, 3, seed=5)]
+    for rows in made:
+        assert rows.dtype == np.int64
+        assert rows.shape[1] == k
+        assert (np.sort(rows, axis=1) == np.arange(k)).all()
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 7])
+def test_cyclic_puts_every_content_at_every_letter_once(k):
+    square = orders.cyclic(k)
+    for place in range(k):
+        assert sorted(square[:, place]) == list(range(k))
+    assert [tuple(row) for row in square] == [
+        tuple((p + v) % k for p in range(k)) for v in range(k)
+    ]
+
+
+def test_latin_with_more_views():
+    np.testing.assert_array_equal(orders.latin(3, 6), np.tile(orders.cyclic(3), (2, 1)))
+    with pytest.warns(OptionWarning, match="multiple of 4"):
+        assert orders.latin(4, 6).shape == (6, 4)
+    with pytest.raises(OptionError, match="n_views"):
+        orders.latin(4, 0)
+
+
+def test_all_orders():
+    got = [tuple(row) for row in orders.all_orders(4)]
+    assert got == list(itertools.permutations(range(4)))
+    with pytest.raises(OptionError, match="362880 orders"):
+        orders.all_orders(9)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5])
+@pytest.mark.parametrize("n", [1, 2, 7, 10, 24, 130])
+def test_shared_is_distinct_while_it_can_be(k, n):
+    rows = orders.shared(k, n, seed=3)
+    assert rows.shape == (n, k)
+    assert rows[0].tolist() == list(range(k))
+    mask = orders.distinct(rows)
+    n_distinct = min(n, math.factorial(k))
+    assert mask[:n_distinct].all()
+    assert not mask[n_distinct:].any()
+    assert len({tuple(row) for row in rows}) == n_distinct
+
+
+@given(k=st.integers(2, 6), n=st.integers(1, 20), seed=st.integers(-(2**70), 2**70))
+def test_a_smaller_shared_set_is_a_prefix(k, n, seed):
+    np.testing.assert_array_equal(
+        orders.shared(k, n, seed), orders.shared(k, n + 7, seed)[:n]
+    )
+
+
+def test_shared_does_not_move():
+    # Runs are compared over years: these rows may never change.
+    pinned = [[0, 1, 2, 3, 4], [4, 2, 0, 3, 1], [4, 0, 3, 1, 2], [0, 3, 2, 4, 1]]
+    assert orders.shared(5, 4, seed=1).tolist() == pinned
+    assert orders.shared(4, 10).tolist() != orders.shared(4, 10, seed=1).tolist()
+
+
+def test_distinct_of_nothing():
+    assert orders.distinct(np.zeros((0, 4), int)).shape == (0,)
+
+
+@st.composite
+def mapped(draw):
+    k = draw(st.integers(2, 6))
+    rows = draw(st.lists(st.permutations(range(k)), min_size=1, max_size=4))
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    return np.array(rows), rng.normal(size=(3, len(rows), k))
+
+
+@given(mapped())
+def test_content_and_letters_are_inverse(case):
+    rows, values = case
+    content = orders.to_content(values, rows)
+    np.testing.assert_array_equal(orders.to_letters(content, rows), values)
+    letters = values.argmax(-1)
+    contents = orders.answers_to_content(letters, rows)
+    np.testing.assert_array_equal(contents, content.argmax(-1))
+    np.testing.assert_array_equal(orders.answers_to_letters(contents, rows), letters)
+
+
+def test_answers_keep_missing():
+    rows = [[1, 0, 2], [2, 1, 0]]
+    assert orders.answers_to_content([-1, 0], rows).tolist() == [-1, 2]
+    assert orders.answers_to_letters([-1, 0], rows).tolist() == [-1, 2]
+    assert orders.answers_to_content([[0, 1], [2, -1]], [1, 0, 2]).tolist() == [
+        [1, 0],
+        [2, -1],
+    ]
+
+
+@pytest.mark.parametrize("k", [0, 1, 27, -3, 2.0, True, "4"])
+def test_number_of_options_is_checked(k):
+    with pytest.raises(OptionError, match="number of options"):
+        orders.identity(k)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[0, 1], [1, 1]], r"orders\[1\] is \[1, 1\]"),
+        ([[0, 2]], "no permutation of 0..1"),
+        ([[0, -1]], "no permutation"),
+        ([[0.0, 1.0]], "integers"),
+        ([[0, 1], [0]], "one \\(M, K\\) array"),
+        (np.zeros((2, 0), int), "integers of shape"),
+        (np.zeros((1, 1, 1), int), "integers of shape"),
+        ([list(range(27))], "letters end at 26"),
+    ],
+)
+def test_bad_orders_are_named(rows, message):
+    with pytest.raises(OptionError, match=message):
+        orders.validate(rows)
+
+
+def test_shapes_and_answers_are_checked():
+    with pytest.raises(OptionError, match="shape \\(2, 3\\)"):
+        orders.to_content(np.zeros((3, 3)), [[0, 1, 2], [2, 1, 0]])
+    with pytest.raises(OptionError, match="columns"):
+        orders.answers_to_content([0, 1, 2], [[0, 1, 2], [2, 1, 0]])
+    with pytest.raises(OptionError, match="from 0 to 3"):
+        orders.answers_to_content([0, 3], [[0, 1, 2], [2, 1, 0]])
+    with pytest.raises(OptionError, match="float64"):
+        orders.answers_to_content([0.0, 1.0], [[0, 1, 2], [2, 1, 0]])
+    with pytest.raises(OptionError, match="n must be"):
+        orders.shared(4, 0)

@@ -1,0 +1,115 @@
+"""Reading passes into columns, against plain Python on the same lines."""
+
+import math
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sample_passes import make_pass
+
+from phasefusion.errors import RecordError
+from phasefusion.records import read_passes
+
+
+def write(path, rows):
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    return path
+
+
+@st.composite
+def pass_lists(draw):
+    rows = []
+    for i in range(draw(st.integers(1, 4))):
+        k = draw(st.integers(2, 6))
+        gold = draw(st.one_of(st.none(), st.integers(0, k - 1)))
+        for m in range(draw(st.integers(1, 3))):
+            order = draw(st.permutations(range(k)))
+            missing = draw(st.booleans())
+            values = draw(
+                st.lists(st.one_of(st.none(), st.floats(-9, 0)), min_size=k, max_size=k)
+            )
+            rows.append(
+                make_pass(
+                    i,
+                    n_options=k,
+                    gold=gold,
+                    phase_index=m,
+                    order=order,
+                    logprobs=None if missing else values,
+                    answer=None if missing else draw(st.integers(0, k - 1)),
+                    invalid="because" if missing else None,
+                    option_mass=None if missing else 0.5,
+                )
+            )
+    return draw(st.permutations(rows))
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=pass_lists())
+def test_columns_equal_the_lines(tmp_path_factory, rows):
+    path = write(tmp_path_factory.mktemp("p") / "passes.jsonl", rows)
+    passes = read_passes(path)
+    content = passes.content_logprobs()
+    width = max(row["n_options"] for row in rows)
+    assert len(passes) == len(rows)
+    for p, row in enumerate(rows):
+        info = passes.items[passes.item[p]]
+        k = row["n_options"]
+        assert (info.question_id, info.n_options, info.gold) == (
+            row["question_id"],
+            k,
+            row["gold"],
+        )
+        assert passes.order[p].tolist() == [*row["order"], *[-1] * (width - k)]
+        assert passes.answer[p] == (-1 if row["answer"] is None else row["answer"])
+        assert passes.invalid[p] == row["invalid"]
+        assert tuple(passes.phase[p]) == tuple(row["phase"])
+        for pos, c in enumerate(row["order"]):
+            if row["logprobs"] is None:
+                assert math.isnan(content[p, c])
+            else:
+                value = row["logprobs"][pos]
+                assert content[p, c] == (-math.inf if value is None else value)
+        assert np.all(content[p, k:] == -np.inf)
+        assert np.isnan(passes.option_mass[p]) == (row["option_mass"] is None)
+        assert np.isnan(passes.seconds[p])
+
+
+def test_no_passes(tmp_path):
+    passes = read_passes(write(tmp_path / "passes.jsonl", []))
+    assert len(passes) == 0
+    assert passes.items == ()
+    assert passes.content_logprobs().shape == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"order": [0, 1, 1]}, "line 2: order is not a permutation"),
+        ({"order": [0, 1, 3]}, "line 2: order is not a permutation"),
+        ({"order": [0, 1]}, "line 2: order has another length"),
+        ({"logprobs": [-1.0, -2.0]}, "line 2: logprobs has another length"),
+        ({"answer": 3}, "line 2: answer is not one of the options"),
+        ({"answer": -2}, "line 2: answer is not one of the options"),
+        ({"n_options": 0}, "line 2: n_options is 0"),
+        ({"question_id": "q1", "gold": 1}, "line 2: .*differ from those of its first"),
+        ({"question_id": "q1"}, "line 2: the same pass as line 1"),
+    ],
+)
+def test_a_bad_pass_is_named(tmp_path, changes, message):
+    path = write(tmp_path / "passes.jsonl", [make_pass(1), make_pass(2) | changes])
+    with pytest.raises(RecordError, match=message):
+        read_passes(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["order", "answer", "logprobs", "gold", "phase", "arm"]
+)
+def test_a_missing_field_is_named(tmp_path, name):
+    row = make_pass(2)
+    del row[name]
+    path = write(tmp_path / "passes.jsonl", [make_pass(1), row])
+    with pytest.raises(RecordError, match=f"line 2: has no '{name}'"):
+        read_passes(path)
