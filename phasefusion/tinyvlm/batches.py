@@ -105,7 +105,7 @@ class Example:
 def _contents(scene: Scene, indices: NDArray[np.int64]) -> list[tuple[int, ...]]:
     """Targets of the content probe, one row a pair of frames."""
     border = [None, *COLOURS]
-    rows = []
+    rows: list[tuple[int, ...]] = []
     for first, second in zip(indices[::2], indices[1::2], strict=True):
         centre = np.add(mover_centre(scene, first), mover_centre(scene, second)) / 2
         column, row = np.clip((centre - 0.2) / 0.1, 0, _N_BIN - 1).astype(int)

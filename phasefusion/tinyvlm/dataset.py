@@ -16,9 +16,10 @@ import numpy as np
 from .clips import bank_scene, encode_clip
 from .questions import KINDS, ask, kinds_for
 
-__all__ = ["SHIPPED_SEED", "main", "write_dataset"]
+__all__ = ["HELD_OUT_SEED", "SHIPPED_SEED", "main", "write_dataset"]
 
 SHIPPED_SEED = 9303
+HELD_OUT_SEED = 8404
 _N_OPTION = (4, 3, 4, 5)
 
 
@@ -37,7 +38,7 @@ def write_dataset(folder: Path, *, n_clip: int, n_question: int, seed: int) -> N
     folder.mkdir(parents=True, exist_ok=True)
     used: Counter[str] = Counter(dict.fromkeys(KINDS, 0))
     rng = np.random.default_rng([seed, 1 << 20])
-    lines = []
+    lines: list[str] = []
     for number in range(n_clip):
         scene = bank_scene(seed, number)
         video_id = f"clip-{number:03d}"

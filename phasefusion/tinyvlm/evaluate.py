@@ -69,9 +69,8 @@ class Model:
     @classmethod
     def load(cls, folder: Path, dtype: torch.dtype = torch.float32) -> Model:
         """Load a checkpoint folder through the stock classes."""
-        load = AutoModelForImageTextToText.from_pretrained
-        network = load(folder, dtype=dtype).eval()
-        return cls(network, Encoder(AutoTokenizer.from_pretrained(folder)))
+        network: Any = AutoModelForImageTextToText.from_pretrained(folder, dtype=dtype)
+        return cls(network.eval(), Encoder(AutoTokenizer.from_pretrained(folder)))
 
 
 def load_items(questions: Path) -> list[Item]:
@@ -192,6 +191,11 @@ def _auroc(score: NDArray[np.float64], label: NDArray[np.bool_]) -> float | None
     return round(float((np.sign(yes[:, None] - no) / 2 + 0.5).mean()), 4)
 
 
+def _share(value: NDArray[np.bool_]) -> float | None:
+    """Share of true values, None where there are no values."""
+    return round(float(value.mean()), 4) if len(value) else None
+
+
 def _mean(value: NDArray[Any], cluster: NDArray[Any]) -> list[float]:
     """Mean and its standard error, clustered by clip."""
     value = value.astype(float)
@@ -208,14 +212,16 @@ def _columns(model: Model, items: Sequence[Item]) -> dict[str, NDArray[Any]]:
     sixths = [letter_posteriors(model, items, part=2 * p) for p in range(6)]
     prob = [p for p, _ in sixths]
     union = [letter_posteriors(model, items, budget=24, part=p)[0] for p in (2, 0)]
-    fused = [sum(prob[1::2]) / 3, sum(prob[0::2]) / 3]
+    fused = [np.mean(prob[1::2], 0), np.mean(prob[0::2], 0)]
     answer = [p.argmax(1) for p in prob]
     n_option = [len(i.options) for i in items]
     rolled = [[np.roll(np.arange(k), r % k) for k in n_option] for r in range(4)]
     drawn = [[rng.permutation(k) for k in n_option] for _ in range(10)]
 
-    def answers(orders: list[NDArray[np.integer]]) -> NDArray[np.int64]:
-        return letter_posteriors(model, items, part=6, orders=orders)[0].argmax(1)
+    def answers(orders: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        posterior, _ = letter_posteriors(model, items, part=6, orders=orders)
+        answer: NDArray[Any] = posterior.argmax(1)
+        return answer
 
     rotations = np.stack([answers(o) for o in rolled])
     ten = np.stack([answers(o) for o in drawn])
@@ -265,6 +271,8 @@ def evaluate(model: Model, items: Sequence[Item]) -> dict[str, Any]:
     types: dict[str, Any] = {}
     for name in ("all", *KINDS):
         rows = (kind == name) | (name == "all")
+        if not rows.any():
+            continue
         part = {k: _mean(v[rows], cluster[rows]) for k, v in columns.items()}
         types[name] = {"n": int(rows.sum()), **part}
     low = -columns["margin_single"]
@@ -281,7 +289,7 @@ def evaluate(model: Model, items: Sequence[Item]) -> dict[str, Any]:
             "wrong": _auroc(low, wrong),
         },
         "wrong_given_flip": {
-            k: [round(float(wrong[columns[k] == f].mean()), 4) for f in (True, False)]
+            k: [_share(wrong[columns[k] == flipped]) for flipped in (True, False)]
             for k in flips
         },
     }
@@ -289,6 +297,7 @@ def evaluate(model: Model, items: Sequence[Item]) -> dict[str, Any]:
 
 def summary(result: dict[str, Any]) -> str:
     """One readable line a question type."""
+    keys: tuple[str, ...]
     keys = ("accuracy_single", "accuracy_fused", "accuracy_union_24", "accuracy_text")
     keys += ("phase_flip_pairwise", "half_step_single", "half_step_fused")
     keys += ("order_flip_any_rotations", "order_flip_any_ten")

@@ -183,7 +183,8 @@ def _embed_patches(self: Any, hidden_states: Tensor) -> Tensor:
 @contextmanager
 def fast_vision() -> Iterator[None]:
     """Run the vision tower by faster equivalents inside the context."""
-    attention, embed = stock.Qwen2_5_VLVisionAttention, stock.Qwen2_5_VisionPatchEmbed
+    attention: Any = stock.Qwen2_5_VLVisionAttention
+    embed: Any = stock.Qwen2_5_VisionPatchEmbed
     saved = attention.forward, embed.forward
     attention.forward, embed.forward = _attend_equal_chunks, _embed_patches
     try:

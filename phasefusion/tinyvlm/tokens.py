@@ -73,7 +73,8 @@ def build_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer.train_from_iterator(
         [*all_texts(), *corpus, *(f" {w}" for w in corpus)], trainer
     )
-    fast = PreTrainedTokenizerFast(
+    make: Any = PreTrainedTokenizerFast
+    fast: PreTrainedTokenizerFast = make(
         tokenizer_object=tokenizer,
         pad_token=PAD,
         eos_token=END,

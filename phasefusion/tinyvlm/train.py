@@ -24,8 +24,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import Qwen2_5_VLForConditionalGeneration
 
+from . import evaluate, questions_path
 from .batches import SEE_CLASSES, Bank, Batches, Stage, schedule
 from .clips import build_bank
+from .dataset import HELD_OUT_SEED, write_dataset
 from .network import (
     IMAGE_MEAN,
     IMAGE_STD,
@@ -58,7 +60,8 @@ class Probes(nn.Module):
         fit_layer: int = 4,
     ) -> None:
         super().__init__()
-        width = network.config.text_config.hidden_size
+        embedding: Any = network.get_input_embeddings()
+        width = int(embedding.weight.shape[1])
 
         def head(n_in: int, n_out: int) -> nn.Module:
             return nn.Sequential(nn.LayerNorm(n_in), nn.Linear(n_in, n_out))
@@ -259,7 +262,8 @@ def save(
 ) -> None:
     """Write a stock checkpoint in half precision, with tokenizer and preprocessing."""
     folder.mkdir(parents=True, exist_ok=True)
-    network.generation_config.update(
+    generation: Any = network.generation_config
+    generation.update(
         do_sample=False,
         max_new_tokens=16,
         eos_token_id=tokenizer.eos_token_id,
@@ -324,6 +328,16 @@ def main(argv: list[str] | None = None) -> None:
     }
     save(network, tokenizer, args.out)
     (args.out / "train.json").write_text(json.dumps(record, indent=1) + "\n")
+    _evaluate(args.out)
+
+
+def _evaluate(folder: Path) -> None:
+    """Write held-out clips and measure the saved model on them and on those shipped."""
+    heldout = folder / "heldout"
+    write_dataset(heldout, n_clip=150, n_question=600, seed=HELD_OUT_SEED)
+    files = [str(questions_path()), str(heldout / "questions.jsonl")]
+    out = str(folder / "results.json")
+    evaluate.main([*files, "--model", str(folder), "--out", out])
 
 
 if __name__ == "__main__":

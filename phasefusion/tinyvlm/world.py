@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -214,19 +215,22 @@ def _noise_tiles(side_px: int) -> NDArray[np.float32]:
     return np.ascontiguousarray(tiles[:, :side_px, :side_px])
 
 
-def _inside(shape: str, x: NDArray[np.float32], y: NDArray[np.float32]) -> NDArray:
+def _inside(shape: str, x: NDArray[np.float32], y: NDArray[np.float32]) -> NDArray[Any]:
     """Signed distance to the outline in radii, positive inside, roughly."""
     ax, ay = np.abs(x), np.abs(y)
+    inside: NDArray[Any]
     if shape == "circle":
-        return 1 - np.hypot(x, y)
-    if shape == "square":
-        return 0.86 - np.maximum(ax, ay)
-    if shape == "triangle":
-        return np.minimum(0.85 - y, ((y + 1) * 0.54 - ax) * 0.88)
-    if shape == "cross":
+        inside = 1 - np.hypot(x, y)
+    elif shape == "square":
+        inside = 0.86 - np.maximum(ax, ay)
+    elif shape == "triangle":
+        inside = np.minimum(0.85 - y, ((y + 1) * 0.54 - ax) * 0.88)
+    elif shape == "cross":
         upright = np.minimum(0.3 - ax, 1 - ay)
-        return np.maximum(upright, np.minimum(0.3 - ay, 1 - ax))
-    return (1 - ax - ay) * 0.7
+        inside = np.maximum(upright, np.minimum(0.3 - ay, 1 - ax))
+    else:
+        inside = (1 - ax - ay) * 0.7
+    return inside
 
 
 def _tinted(scene: Scene, colour: str) -> NDArray[np.float32]:
@@ -262,7 +266,8 @@ def _backdrop(scene: Scene, side_px: int) -> NDArray[np.float32]:
     weight[np.arange(side_px), left] = 1 - (at - left)
     weight[np.arange(side_px), left + 1] = at - left
     smooth = weight @ knots @ weight.T
-    frame = smooth[..., None] + np.array(scene.background, np.float32)
+    colour = np.array(scene.background, np.float32)
+    frame = (smooth[..., None] + colour).astype(np.float32, copy=False)
     for s in scene.stills:
         _draw(frame, s.shape, _tinted(scene, s.colour), 0.9, (s.x, s.y, s.radius))
     return frame
