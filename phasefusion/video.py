@@ -113,9 +113,9 @@ class Video:
     path : str, bytes or path-like
         A regular file. Playlists and network addresses are refused.
     stream : "best" or int, default "best"
-        Stream to read, as numbered by the container. "best" prefers the stream marked
-        as default, then the larger picture, then the lower number, and never takes
-        cover pictures.
+        Stream to read, as numbered by the container. "best" prefers streams that have
+        packets, then the larger picture, then the mark as default, then the lower
+        number, and never takes cover pictures.
     threads : int, default 1
         Threads that decode, each its own stretch between key frames, 1 to 64.
     max_frames : int, default 4_000_000
