@@ -79,7 +79,7 @@ class Short(StrEnum):
 
 
 class OnError(StrEnum):
-    """What a video that does not decode does to a run."""
+    """What a video that does not decode, or a pass without scores, does to a run."""
 
     mark = "mark"
     stop = "raise"

@@ -91,6 +91,11 @@ def _positive(name: str, value: SupportsIndex, highest: int = 2**62) -> int:
     raise VideoError(f"{name}={value!r} must be an integer from 1 to {highest}")
 
 
+def check_threads(threads: SupportsIndex) -> int:
+    """Return a number of decoding threads as an int, or say what it may be."""
+    return _positive("threads", threads, _MAX_THREADS)
+
+
 def _check_on_error(on_error: object) -> None:
     if on_error not in ("raise", "mark"):
         raise VideoError(f'on_error={on_error!r} must be "raise" or "mark"')
@@ -159,7 +164,7 @@ class Video:
         max_pixels: SupportsIndex = 2**26,
         cache_bytes: SupportsIndex = 2**30,
     ) -> None:
-        self._threads = _positive("threads", threads, _MAX_THREADS)
+        self._threads = check_threads(threads)
         number = _stream_number(stream)
         limits = (
             _positive("max_frames", max_frames),
