@@ -68,12 +68,22 @@ def check_level(confidence_level: float) -> None:
         )
 
 
-def _wilson(k: int, n: int, z: float) -> tuple[float, float]:
+def _wilson(k: float, n: int, z: float) -> tuple[float, float]:
     share, z2 = k / n, z * z
     center = (share + z2 / (2 * n)) / (1 + z2 / n)
     spread = math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
     half = z * spread / (1 + z2 / n)
     return center - half, center + half
+
+
+def score_interval(k: float, n: int, level: float) -> tuple[float, float]:
+    """Wilson's interval in [0, 1], also of an expected count; NaN for n = 0."""
+    from scipy.special import ndtri
+
+    if n == 0:
+        return float("nan"), float("nan")
+    low, high = _wilson(k, n, -float(ndtri((1.0 - level) / 2.0)))
+    return max(0.0, low) if k > 0 else 0.0, min(1.0, high) if k < n else 1.0
 
 
 def _wilson_corrected(k: int, n: int, z: float) -> tuple[float, float]:
