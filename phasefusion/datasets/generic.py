@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, SupportsIndex
 
 from phasefusion.errors import DatasetError, OptionWarning
+from phasefusion.orders import MAX_LETTERS
 from phasefusion.scoring.letters import first_equal, strip_letters
-from phasefusion.scoring.protocol import MAX_OPTIONS
 
 _FIELDS = ("question_id", "video", "question", "options")
 _KNOWN = {
@@ -349,9 +349,9 @@ def _checked_options(given: Sequence[str], where: str) -> tuple[str, ...]:
     """Return the option texts without letters in front, or say what is wrong."""
     if isinstance(given, str) or not all(isinstance(text, str) for text in given):
         raise DatasetError(f"{where}: options must be a list of texts, not {given!r}")
-    if not 2 <= len(given) <= MAX_OPTIONS:
+    if not 2 <= len(given) <= MAX_LETTERS:
         raise DatasetError(
-            f"{where}: has {len(given)} options; 2 to {MAX_OPTIONS} can be lettered"
+            f"{where}: has {len(given)} options; 2 to {MAX_LETTERS} can be lettered"
         )
     options, _ = strip_letters([text.strip() for text in given])
     for k, text in enumerate(options):

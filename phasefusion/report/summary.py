@@ -276,15 +276,19 @@ def _shift(
     grid = _grid_of(settings, recorded)
     if grid is None:
         return {"steps": None, "frames": math.nan, "seconds": math.nan}
-    steps = grid.shift_steps("half")
-    per_step = float(steps) / grid.budget
     infos = [info for info, use in zip(table.items, chosen, strict=True) if use]
-    frames = [info.n_frames * per_step for info in infos if info.n_frames is not None]
+    frames = [
+        float(grid.shift_frames("half", info.n_frames))
+        for info in infos
+        if info.n_frames is not None
+    ]
     seconds = [
-        info.duration_s * per_step for info in infos if info.duration_s is not None
+        grid.shift_seconds("half", info.duration_s)
+        for info in infos
+        if info.duration_s is not None
     ]
     return {
-        "steps": str(steps),
+        "steps": str(grid.shift_steps("half")),
         "frames": float(np.median(frames)) if frames else math.nan,
         "seconds": float(np.median(seconds)) if seconds else math.nan,
     }
