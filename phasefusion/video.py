@@ -27,11 +27,19 @@ from phasefusion.errors import (
 from phasefusion.grid import PhaseGrid
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from types import ModuleType, TracebackType
 
     from phasefusion._video import Reader
 
-__all__ = ["Clip", "StreamInfo", "Video", "VideoInfo", "read_clip", "read_clips"]
+__all__ = [
+    "Clip",
+    "StreamInfo",
+    "Video",
+    "VideoInfo",
+    "ffmpeg_versions",
+    "read_clip",
+    "read_clips",
+]
 
 OnError: TypeAlias = Literal["raise", "mark"]
 PathArgument: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
@@ -41,9 +49,7 @@ _MISSING = 2
 _DAMAGED = 1
 
 
-def _open_reader(
-    path: PathArgument, stream: int, limits: tuple[int, int, int]
-) -> Reader:
+def _backend() -> ModuleType:
     try:
         from phasefusion import _video
     except ImportError as error:
@@ -53,7 +59,36 @@ def _open_reader(
             "libavcodec-dev libavutil-dev libswscale-dev && "
             "pip install --no-binary phasefusion --force-reinstall phasefusion"
         ) from error
-    return _video.Reader(path, stream, *limits)
+    return _video
+
+
+def _open_reader(
+    path: PathArgument, stream: int, limits: tuple[int, int, int]
+) -> Reader:
+    reader: Reader = _backend().Reader(path, stream, *limits)
+    return reader
+
+
+def ffmpeg_versions() -> dict[str, str]:
+    """Versions of the FFmpeg libraries that decode.
+
+    Returns
+    -------
+    versions : dict of str
+        "release" and one entry a library.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If phasefusion was built without FFmpeg.
+
+    Examples
+    --------
+    >>> sorted(ffmpeg_versions())  # doctest: +SKIP
+    ['libavcodec', 'libavformat', 'libavutil', 'libswscale', 'release']
+    """
+    versions: dict[str, str] = _backend().ffmpeg_versions()
+    return versions
 
 
 def _fraction(pair: tuple[int, int]) -> Fraction | None:

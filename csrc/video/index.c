@@ -7,6 +7,7 @@
 enum {
     MAX_REORDER = 32,      /* no codec here may move a picture further than this */
     POLL_PACKETS = 1 << 9, /* packets between two looks at the poll */
+    PACKET_BYTES = 512,    /* of memory beside the payload, about */
 };
 
 /* What reads the headers of one stream while its packets pass. */
@@ -190,7 +191,7 @@ hold(pf_index *index, const AVPacket *packet, const pf_limits *limits)
 {
     pf_packet *entry = &index->packet[index->n_packet - 1];
 
-    index->held_bytes += packet->size;
+    index->held_bytes += packet->size + PACKET_BYTES;
     if (!index->held) {
         return PF_OK;
     }

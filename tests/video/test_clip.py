@@ -9,7 +9,7 @@ import pytest
 import phasefusion
 from phasefusion import PhaseGrid
 from phasefusion.errors import DuplicateFrameWarning, VideoError
-from phasefusion.video import Video, read_clip, read_clips
+from phasefusion.video import Video, ffmpeg_versions, read_clip, read_clips
 
 
 def numbers(frames):
@@ -125,6 +125,18 @@ def test_a_wrong_scan_is_corrected_before_the_frames_are_given(clip, monkeypatch
     got = read_clip(clip("h264.mp4"), PhaseGrid(3))
     assert got.info.n_frames == 3
     assert numbers(got.frames).tolist() == [[0, 1, 2]]
+
+
+def test_versions_name_every_library():
+    versions = ffmpeg_versions()
+    assert sorted(versions) == [
+        "libavcodec",
+        "libavformat",
+        "libavutil",
+        "libswscale",
+        "release",
+    ]
+    assert int(versions["libavcodec"].split(".")[0]) >= 59
 
 
 def test_public_names_lead_here():
