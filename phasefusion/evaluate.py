@@ -20,9 +20,8 @@ from phasefusion._runner import Arm, Runner
 from phasefusion.datasets import Item, load_questions
 from phasefusion.errors import DatasetError
 from phasefusion.grid import PhaseGrid
-from phasefusion.info import ffmpeg_versions
 from phasefusion.records import RunWriter
-from phasefusion.video import check_threads
+from phasefusion.video import check_threads, ffmpeg_versions
 
 if TYPE_CHECKING:
     from phasefusion.grid import By, Origin, Short
@@ -146,6 +145,8 @@ def evaluate(
     ------
     DatasetError, GridError, ScoringError
         For questions, grids and scorers that cannot be used.
+    BackendUnavailableError
+        If phasefusion was built without FFmpeg.
     RecordError
         If `out` holds a run with other settings, another process is writing it, or
         the disk is full.
