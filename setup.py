@@ -73,7 +73,7 @@ def extension(name, folders, **options):
 
 
 class BuildExt(build_ext):
-    """Leave NumPy's headers out of the warnings; say why ``_video`` is missing."""
+    """Give every module the project's flags; NumPy's headers get no warnings."""
 
     def build_extensions(self):
         """Build what can be built here."""
@@ -89,7 +89,7 @@ core = ["python/py_core.c", "python/py_grid.c", "python/py_posterior.c"]
 core += ["python/py_stats.c", "python/py_resample.c"]
 core += ["base/*.c", "grid/*.c", "posterior/*.c", "stats/*.c"]
 modules = [
-    extension("_core", core, libraries=["m"]),
+    extension("_core", core),
     extension("_frames", ["python/py_frames.c", "base/*.c", "frames/*.c"]),
 ]
 ffmpeg, reason = ffmpeg_flags()
@@ -99,7 +99,7 @@ else:
     video = ["python/py_video.c", "base/*.c", "video/*.c"]
     include = [flag for flag in ffmpeg if flag.startswith("-I")]
     rest = [flag for flag in ffmpeg if not flag.startswith("-I")]
-    link = {"extra_compile_args": include, "extra_link_args": [*rest, "-pthread"]}
+    link = {"extra_compile_args": include, "extra_link_args": rest}
     modules.append(extension("_video", video, **link))
 
 setup(

@@ -268,6 +268,11 @@ class Runner:
             for m, order in enumerate(orders):
                 values = content[p, m]
                 reason = _why_invalid(values, scores.notes)
+                if reason is not None and self.on_error == "raise":
+                    raise ScoringError(
+                        f"question {item.question_id!r}, arm {task.arm.name}, phase "
+                        f"{s}, order {order.tolist()}: {reason}"
+                    )
                 if reason is not None:
                     record = task.missing_pass(s, order, reason)
                     yield record | {"seconds": seconds}

@@ -79,7 +79,7 @@ class Short(StrEnum):
 
 
 class OnError(StrEnum):
-    """What a video that does not decode does to a run."""
+    """What a video that does not decode, or a pass without scores, does to a run."""
 
     mark = "mark"
     stop = "raise"
@@ -385,23 +385,17 @@ def samplers(
     """Show which frames the samplers in use take, side by side."""
     from phasefusion import samplers as registry
 
-    registry.get("left").indices(n_frames, budget)  # what no sampler can do is bad use
     rows = []
-    for name in registry.names():
-        sampler = registry.get(name)
-        try:
-            indices = sampler.indices(n_frames, budget, fps=fps).tolist()
-            reason = None
-        except PhaseFusionError as error:
-            indices, reason = None, str(error)
+    for row in registry.side_by_side(n_frames, budget, fps):
+        sampler = registry.get(row.name)
         rows.append(
             {
-                "name": name,
-                "family": sampler.family,
+                "name": row.name,
+                "family": row.family,
                 "formula": sampler.formula,
                 "source": sampler.source,
-                "frame_indices": indices,
-                "reason": reason,
+                "frame_indices": row.indices.tolist() or None,
+                "note": row.note,
             }
         )
     if as_json:
@@ -409,12 +403,13 @@ def samplers(
         return
     _print_table(
         f"{n_frames} frames, budget {budget}",
-        ["sampler", "family", "frames"],
+        ["sampler", "family", "frames", "note"],
         [
             [
                 str(row["name"]),
                 str(row["family"]),
-                " ".join(map(str, row["frame_indices"] or ())) or f"[{row['reason']}]",
+                " ".join(map(str, row["frame_indices"] or ())),
+                str(row["note"]),
             ]
             for row in rows
         ],

@@ -20,8 +20,8 @@ from phasefusion._runner import Arm, Runner
 from phasefusion.datasets import Item, load_questions
 from phasefusion.errors import DatasetError
 from phasefusion.grid import PhaseGrid
-from phasefusion.info import ffmpeg_versions
 from phasefusion.records import RunWriter
+from phasefusion.video import check_threads, ffmpeg_versions
 
 if TYPE_CHECKING:
     from phasefusion.grid import By, Origin, Short
@@ -130,8 +130,9 @@ def evaluate(
     threads : int, default 1
         Decoding threads; results do not depend on it.
     on_error : {"mark", "raise"}, default "mark"
-        What a video, or a frame of one, gets that does not decode: its passes recorded
-        as missing with the reason, or the error.
+        What a video, or a frame of one, gets that does not decode, and a pass whose
+        scores are NaN, +inf or all -inf: passes recorded as missing with the reason, or
+        the error.
     progress : bool or callable, optional
         None is a bar on a terminal and a rare line elsewhere, False is silence, and a
         callable gets ``(passes done, passes in all, video)``.
@@ -144,11 +145,14 @@ def evaluate(
     ------
     DatasetError, GridError, ScoringError
         For questions, grids and scorers that cannot be used.
+    BackendUnavailableError
+        If phasefusion was built without FFmpeg.
     RecordError
         If `out` holds a run with other settings, another process is writing it, or
         the disk is full.
     VideoError
-        With ``on_error="raise"``.
+        If `threads` is out of range; with ``on_error="raise"``, if a video or a frame
+        does not decode.
     """
     if protocol not in _ORDERS_OF:
         raise DatasetError(
@@ -158,6 +162,7 @@ def evaluate(
         raise DatasetError(f'on_error must be "mark" or "raise", not {on_error!r}')
     if limit is not None and limit < 1:
         raise DatasetError(f"limit must be >= 1, not {limit}")
+    threads = check_threads(threads)
     grid = PhaseGrid(
         budget, 1 if protocol == "quick" else phases, origin, by=by, short=short
     )
@@ -250,12 +255,30 @@ def _questions(
     items = list(questions)
     if not items:
         raise DatasetError("questions is empty; there is nothing to score")
+    _check_items(items)
     text = orjson.dumps([asdict(item) for item in items], option=orjson.OPT_SORT_KEYS)
     return items, {
         "file": None,
         "sha256": hashlib.sha256(text).hexdigest(),
         "n": len(items),
     }
+
+
+def _check_items(items: Sequence[Item]) -> None:
+    """Refuse what is no item, and an id that would hide the item before it."""
+    seen: set[tuple[str, str]] = set()
+    for i, item in enumerate(items):
+        if not isinstance(item, Item):
+            raise DatasetError(
+                f"questions[{i}] is a {type(item).__name__}, not an Item; "
+                "load_questions makes items of a question file"
+            )
+        if (item.benchmark, item.question_id) in seen:
+            raise DatasetError(
+                f"questions[{i}]: question_id {item.question_id!r} was already used; "
+                f"ids must be unique within a benchmark ({item.benchmark!r})"
+            )
+        seen.add((item.benchmark, item.question_id))
 
 
 def _order_settings(kind: str, n_orders: int, seed: int) -> dict[str, Any]:

@@ -8,6 +8,8 @@ import platform
 from importlib import metadata
 from typing import Any
 
+from phasefusion.errors import BackendUnavailableError
+
 _MODULES = {
     "_core": "grids, posteriors, statistics",
     "_frames": "resizing and normalising",
@@ -56,7 +58,7 @@ def describe() -> dict[str, dict[str, Any]]:
             "python": platform.python_version(),
             "platform": platform.platform(),
             "cpus": len(os.sched_getaffinity(0)),
-            "ffmpeg": ffmpeg_versions(),
+            "ffmpeg": _ffmpeg_versions(),
         },
         "modules": modules,
         "packages": packages,
@@ -64,10 +66,11 @@ def describe() -> dict[str, dict[str, Any]]:
     }
 
 
-def ffmpeg_versions() -> dict[str, str] | None:
+def _ffmpeg_versions() -> dict[str, str] | None:
     """Versions of the FFmpeg libraries in use; None without decoding."""
     try:
-        from phasefusion import _video
-    except ImportError:
+        from phasefusion.video import ffmpeg_versions
+
+        return ffmpeg_versions()
+    except (ImportError, BackendUnavailableError):
         return None
-    return _video.ffmpeg_versions()

@@ -126,6 +126,11 @@ def _positive(name: str, value: SupportsIndex, highest: int = 2**62) -> int:
     raise VideoError(f"{name}={value!r} must be an integer from 1 to {highest}")
 
 
+def check_threads(threads: SupportsIndex) -> int:
+    """Return a number of decoding threads as an int, or say what it may be."""
+    return _positive("threads", threads, _MAX_THREADS)
+
+
 def _check_on_error(on_error: object) -> None:
     if on_error not in ("raise", "mark"):
         raise VideoError(f'on_error={on_error!r} must be "raise" or "mark"')
@@ -148,9 +153,9 @@ class Video:
     path : str, bytes or path-like
         A regular file. Playlists and network addresses are refused.
     stream : "best" or int, default "best"
-        Stream to read, as numbered by the container. "best" prefers the stream marked
-        as default, then the larger picture, then the lower number, and never takes
-        cover pictures.
+        Stream to read, as numbered by the container. "best" prefers streams that have
+        packets, then the larger picture, then the mark as default, then the lower
+        number, and never takes cover pictures.
     threads : int, default 1
         Threads that decode, each its own stretch between key frames, 1 to 64.
     max_frames : int, default 4_000_000
@@ -194,7 +199,7 @@ class Video:
         max_pixels: SupportsIndex = 2**26,
         cache_bytes: SupportsIndex = 2**30,
     ) -> None:
-        self._threads = _positive("threads", threads, _MAX_THREADS)
+        self._threads = check_threads(threads)
         number = _stream_number(stream)
         limits = (
             _positive("max_frames", max_frames),

@@ -9,7 +9,8 @@ typedef void (*pf_share_fn)(void *context, size_t share);
 
 /* Calls run(context, i) for every i < n_share, the shares after the first on threads
  * of their own, and returns when all have ended. A share whose thread cannot be
- * started runs on the calling thread, so the call always does all the work. */
+ * started runs on the calling thread, so the call always does all the work. Share 0
+ * always does. The other threads take no signals. */
 void pf_parallel_run(size_t n_share, pf_share_fn run, void *context);
 
 #endif /* PF_PARALLEL_H */

@@ -1,4 +1,5 @@
-/* kernels.h - what the files of csrc/frames share; not for callers. */
+/* kernels.h - what the files of csrc/frames share; not for callers. Outputs must not
+ * overlap inputs. */
 #ifndef PF_FRAMES_KERNELS_H
 #define PF_FRAMES_KERNELS_H
 

@@ -101,6 +101,7 @@ reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *path = NULL;
     PyObject *path_bytes = NULL;
+    const char *path_text;
     int stream_index;
     long long max_packets, max_pixels, cache_bytes;
     reader *self = NULL;
@@ -120,14 +121,14 @@ reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     limits = (pf_limits){max_packets, max_pixels, cache_bytes};
-    self = (reader *)PyType_GenericAlloc(type, 0);
+    path_text = PyBytes_AsString(path_bytes);
+    self = path_text != NULL ? (reader *)PyType_GenericAlloc(type, 0) : NULL;
     if (self == NULL) {
         goto done;
     }
     atomic_flag_clear(&self->busy);
     signals.saved = PyEval_SaveThread();
-    st = pf_video_open(&self->video, PyBytes_AsString(path_bytes), stream_index,
-            &limits, &poll, &error);
+    st = pf_video_open(&self->video, path_text, stream_index, &limits, &poll, &error);
     PyEval_RestoreThread(signals.saved);
     self->is_open = true;
     if (st != PF_OK) {

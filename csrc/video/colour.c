@@ -3,9 +3,7 @@
 
 #include <math.h>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define PF_HAS_AVX2 1
-#endif
+#include "base/cpu.h"
 
 enum { FRACTION_BITS = 20, HALF = 1 << (FRACTION_BITS - 1) };
 
@@ -25,9 +23,7 @@ pf_colour_init(pf_colour *colour, pf_luma_weights weights, bool full_range, int 
         return PF_EINVAL;
     }
     *colour = (pf_colour){.depth = depth};
-#ifdef PF_HAS_AVX2
-    colour->has_avx2 = __builtin_cpu_supports("avx2") != 0;
-#endif
+    colour->has_avx2 = pf_cpu_best() >= PF_CPU_AVX2;
     luma_scale = full_range ? 255.0 / ((1 << depth) - 1) : 255.0 / (219 << (depth - 8));
     chroma_scale =
             full_range ? 255.0 / ((1 << depth) - 1) : 255.0 / (224 << (depth - 8));
@@ -144,7 +140,7 @@ row_8_shared(const pf_colour *c, const uint8_t *const sample[3], int64_t width_p
     }
 }
 
-#ifdef PF_HAS_AVX2
+#if PF_X86
 __attribute__((target("avx2"))) static void
 row_8_shared_avx2(const pf_colour *c, const uint8_t *const sample[3], int64_t width_px,
         uint8_t *PF_RESTRICT rgb)
@@ -203,7 +199,7 @@ pf_colour_row(const pf_colour *colour, const pf_component component[3], int64_t 
     }
     else if (component[1].x_shift == 1 && step[0] == 1 && step[1] == 1 &&
              step[2] == 1) {
-#ifdef PF_HAS_AVX2
+#if PF_X86
         if (colour->has_avx2) {
             row_8_shared_avx2(colour, sample, width_px, rgb);
             return;

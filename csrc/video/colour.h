@@ -51,8 +51,8 @@ typedef struct pf_component {
 PF_NODISCARD pf_status pf_colour_init(
         pf_colour *colour, pf_luma_weights weights, bool full_range, int depth);
 
-/* Row y_px of the picture, width_px pixels, to rgb (3 * width_px bytes). component
- * holds Y, U, V; U.data == NULL: grey. */
+/* Row y_px of the picture, width_px pixels, to rgb (3 * width_px bytes), which must not
+ * overlap the picture. component holds Y, U, V; U.data == NULL: grey. */
 void pf_colour_row(const pf_colour *colour, const pf_component component[3],
         int64_t y_px, int64_t width_px, uint8_t *PF_RESTRICT rgb);
 

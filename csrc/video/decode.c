@@ -1,36 +1,31 @@
 /* decode.c - the decoders: one a thread, fed from the packet table. */
-#define _POSIX_C_SOURCE 200809L
 #include "video/decode.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "video/plan.h"
 
 enum {
     MAX_ERRORS_IN_A_ROW = 64,
-    MAX_THREADS = 64,
     POLL_PACKETS = 16,
 };
 
 /* What the workers of one call share. */
 typedef struct job {
     const pf_stream *stream;
-    pf_index *index; /* written to while counting only */
+    const pf_index *index;
     const pf_geometry *geometry;
     const pf_wish *wish; /* NULL: count, or look */
     const pf_plan *plan;
     const pf_poll *poll;
     pf_look *look;
     bool counts;    /* decode everything and list what comes */
-    int64_t *order; /* counting: the packet of each presentable picture */
+    int64_t *order; /* counting: the packet of each picture, in output order */
     int64_t n_order;
     int64_t n_order_room;
-    int64_t n_cut;
-    int64_t n_rank;
     atomic_size_t next_run;
     atomic_bool stop;
     atomic_bool damaged;
@@ -238,18 +233,18 @@ count_picture(job *j, int64_t i)
 {
     if (j->n_order == j->n_order_room) {
         const int64_t room = j->n_order_room == 0 ? 1024 : 2 * j->n_order_room;
-        int64_t *grown = realloc(j->order, (size_t)room * sizeof *grown);
+        size_t n_byte;
+        int64_t *grown;
 
+        if (!pf_mul_size((size_t)room, sizeof *grown, &n_byte)) {
+            return PF_EOVERFLOW;
+        }
+        grown = realloc(j->order, n_byte);
         if (grown == NULL) {
             return PF_ENOMEM;
         }
         j->order = grown;
         j->n_order_room = room;
-    }
-    j->index->packet[i].rank = j->n_rank++;
-    if ((j->index->packet[i].flags & PF_PACKET_CUT) != 0) {
-        j->n_cut++;
-        return PF_OK;
     }
     j->order[j->n_order++] = i;
     return PF_OK;
@@ -334,6 +329,9 @@ feed(worker *w, int64_t i)
         w->last_sent = i;
     }
     code = avcodec_send_packet(w->decoder, i >= 0 ? w->packet : NULL);
+    if (code == AVERROR(ENOMEM)) {
+        return PF_ENOMEM;
+    }
     if (code < 0 && code != AVERROR_EOF) {
         st = note_error(w, w->last_sent);
     }
@@ -411,12 +409,17 @@ decode_run(worker *w, const pf_run *run)
     return st;
 }
 
-static void *
-work(void *arg)
+/* Takes runs until none is left. A worker whose thread did not start comes late, on the
+ * thread of another, and finds nothing to do. */
+static void
+work(void *workers, size_t share)
 {
-    worker *w = arg;
+    worker *w = (worker *)workers + share;
     job *j = w->job;
 
+    if (atomic_load(&j->next_run) >= j->plan->n_run) {
+        return;
+    }
     pf_log_begin(NULL);
     w->st = worker_open(w);
     while (w->st == PF_OK) {
@@ -432,37 +435,24 @@ work(void *arg)
     }
     worker_close(w);
     pf_log_end();
-    return NULL;
 }
 
-/* Starts n_thread - 1 threads, works along, and joins them all. */
 static pf_status
-work_together(job *j, int n_thread)
+work_together(job *j, size_t n_thread)
 {
-    worker *w = calloc((size_t)n_thread, sizeof *w);
-    pthread_t thread[MAX_THREADS];
-    sigset_t all, before;
-    int n_started = 0;
-    pf_status st;
+    worker *w = calloc(n_thread, sizeof *w);
+    pf_status st = PF_OK;
 
     if (w == NULL) {
         return PF_ENOMEM;
     }
-    for (int i = 0; i < n_thread; i++) {
+    for (size_t i = 0; i < n_thread; i++) {
         w[i].job = j;
-        w[i].calls_poll = i == n_thread - 1;
+        w[i].calls_poll = i == 0; /* the share that stays on the calling thread */
     }
-    (void)sigfillset(&all); /* signals are the caller's business */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (n_started < n_thread - 1 &&
-            pthread_create(&thread[n_started], NULL, work, &w[n_started]) == 0) {
-        n_started++;
-    }
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)work(&w[n_thread - 1]);
-    st = w[n_thread - 1].st;
-    for (int i = 0; i < n_started; i++) {
-        (void)pthread_join(thread[i], NULL);
+    pf_parallel_run(n_thread, work, w);
+    for (size_t i = 0; i < n_thread; i++) {
+        /* the others were only told to stop */
         if (w[i].st != PF_OK && (st == PF_OK || w[i].st != PF_EBACKEND)) {
             st = w[i].st;
         }
@@ -497,29 +487,22 @@ pf_decode_count(
             .counts = true};
     pf_status st;
 
-    j.order = calloc(1024, sizeof *j.order);
-    j.n_order_room = 1024;
-    if (j.order == NULL) {
-        return PF_ENOMEM;
-    }
     *look = (pf_look){0};
     st = decode_all(&j);
-    if (st != PF_OK) {
-        free(j.order);
-        return st;
+    if (st == PF_OK) {
+        st = pf_index_list(index, j.order, j.n_order);
     }
-    free(index->frame_packet);
-    index->frame_packet = j.order;
-    index->n_frame = j.n_order;
-    index->n_cut = j.n_cut;
-    index->counted = true;
-    index->damaged = index->damaged || atomic_load(&j.damaged);
-    return PF_OK;
+    free(j.order);
+    if (st == PF_OK) {
+        index->counted = true;
+        index->damaged = index->damaged || atomic_load(&j.damaged);
+    }
+    return st;
 }
 
 pf_status
-pf_decode_look(
-        const pf_stream *stream, pf_index *index, pf_look *look, const pf_poll *poll)
+pf_decode_look(const pf_stream *stream, const pf_index *index, pf_look *look,
+        const pf_poll *poll)
 {
     job j = {.stream = stream, .index = index, .poll = poll, .look = look};
 
@@ -528,8 +511,8 @@ pf_decode_look(
 }
 
 pf_status
-pf_decode_frames(const pf_stream *stream, pf_index *index, const pf_geometry *geometry,
-        const pf_wish *wish, bool *damaged)
+pf_decode_frames(const pf_stream *stream, const pf_index *index,
+        const pf_geometry *geometry, const pf_wish *wish, bool *damaged)
 {
     const size_t n_byte = (size_t)pf_geometry_width_px(geometry) *
                           (size_t)pf_geometry_height_px(geometry) * 3;
@@ -539,21 +522,23 @@ pf_decode_frames(const pf_stream *stream, pf_index *index, const pf_geometry *ge
             .wish = wish,
             .poll = wish->poll};
     pf_plan plan;
-    int n_thread = index->held ? wish->n_thread : 1; /* one reader of a large file */
-    pf_status st = pf_plan_make(
-            &plan, index, wish->frame, wish->n_slot, wish->sequential, n_thread == 1);
+    size_t n_thread;
+    pf_status st;
 
+    if (wish->n_thread < 1) {
+        return PF_EINVAL;
+    }
+    n_thread =
+            index->held ? (size_t)wish->n_thread : 1; /* one reader of a large file */
+    st = pf_plan_make(
+            &plan, index, wish->frame, wish->n_slot, wish->sequential, n_thread == 1);
     if (st != PF_OK) {
         return st;
-    }
-    n_thread = n_thread > MAX_THREADS ? MAX_THREADS : n_thread;
-    if (plan.n_run < (size_t)n_thread) {
-        n_thread = plan.n_run > 0 ? (int)plan.n_run : 1;
     }
     j.plan = &plan;
     memset(wish->state, PF_FRAME_MISSING, wish->n_slot);
     if (plan.n_run > 0) {
-        st = work_together(&j, n_thread);
+        st = work_together(&j, n_thread < plan.n_run ? n_thread : plan.n_run);
     }
     *damaged = atomic_load(&j.damaged);
     for (size_t i = 0; st == PF_OK && i < wish->n_slot; i++) {

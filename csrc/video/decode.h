@@ -47,18 +47,19 @@ typedef struct pf_wish {
 } pf_wish;
 
 /* Decodes everything once and sets the index's order, n_frame and counted from what
- * comes out. */
+ * comes out. On failure the index is as it was. */
 PF_NODISCARD pf_status pf_decode_count(
         const pf_stream *stream, pf_index *index, pf_look *look, const pf_poll *poll);
 
 /* Decodes as little as gives one picture, for its look; look->seen tells success. */
-PF_NODISCARD pf_status pf_decode_look(
-        const pf_stream *stream, pf_index *index, pf_look *look, const pf_poll *poll);
+PF_NODISCARD pf_status pf_decode_look(const pf_stream *stream, const pf_index *index,
+        pf_look *look, const pf_poll *poll);
 
 /* Decodes the wanted frames. *damaged: the decoder reported an error, or a frame did
  * not come; with sequential set, what came is still what a plain decode gives.
- * PF_EBACKEND: the poll asked to stop. */
-PF_NODISCARD pf_status pf_decode_frames(const pf_stream *stream, pf_index *index,
+ * PF_EINVAL: n_thread < 1 or a frame out of range. PF_EBACKEND: the poll asked to
+ * stop, or FFmpeg cannot open the decoder or convert its pictures. */
+PF_NODISCARD pf_status pf_decode_frames(const pf_stream *stream, const pf_index *index,
         const pf_geometry *geometry, const pf_wish *wish, bool *damaged);
 
 #endif /* PF_VIDEO_DECODE_H */

@@ -340,23 +340,28 @@ check_delay(const pf_index *index, int video_delay)
     return NULL;
 }
 
-/* frame_packet = the presentable packets in rank order */
-static pf_status
-list_frames(pf_index *index, const int64_t *by_rank, int64_t n_ranked)
+pf_status
+pf_index_list(pf_index *index, const int64_t *by_rank, int64_t n_picture)
 {
-    index->frame_packet =
-            calloc((size_t)(n_ranked > 0 ? n_ranked : 1), sizeof *index->frame_packet);
-    if (index->frame_packet == NULL) {
+    int64_t *frame_packet =
+            calloc((size_t)(n_picture > 0 ? n_picture : 1), sizeof *frame_packet);
+
+    if (frame_packet == NULL) {
         return PF_ENOMEM;
     }
+    free(index->frame_packet);
+    index->frame_packet = frame_packet;
     index->n_frame = 0;
     index->n_cut = 0;
-    for (int64_t i = 0; i < n_ranked; i++) {
-        if ((index->packet[by_rank[i]].flags & PF_PACKET_CUT) != 0) {
+    for (int64_t i = 0; i < n_picture; i++) {
+        pf_packet *entry = &index->packet[by_rank[i]];
+
+        entry->rank = i;
+        if ((entry->flags & PF_PACKET_CUT) != 0) {
             index->n_cut++;
             continue;
         }
-        index->frame_packet[index->n_frame++] = by_rank[i];
+        frame_packet[index->n_frame++] = by_rank[i];
     }
     return PF_OK;
 }
@@ -392,7 +397,7 @@ order_by_headers(pf_index *index, const scanner *s, int video_delay)
         index->suspect = "the first pictures refer to pictures before the file";
     }
     if (st == PF_OK && index->suspect == NULL) {
-        st = list_frames(index, by_rank, n_ranked);
+        st = pf_index_list(index, by_rank, n_ranked);
     }
     free(by_rank);
     return st;
@@ -506,7 +511,7 @@ unfold_times(int64_t *pts, int64_t n_frame, int64_t nominal_pts)
 
 /* Decoding times run ahead of presentation by a constant: half of the frames whose
  * presentation time is known say at most how much. */
-static void
+static pf_status
 shift_times(const pf_index *index, int64_t *pts)
 {
     int64_t *ahead = calloc((size_t)index->n_frame, sizeof *ahead);
@@ -514,7 +519,7 @@ shift_times(const pf_index *index, int64_t *pts)
     int64_t shift;
 
     if (ahead == NULL) {
-        return; /* times off by a frame or two, in the least important of cases */
+        return PF_ENOMEM;
     }
     for (int64_t i = 0; i < index->n_frame; i++) {
         const int64_t known = index->packet[index->frame_packet[i]].pts;
@@ -529,6 +534,28 @@ shift_times(const pf_index *index, int64_t *pts)
         pts[i] += shift;
     }
     free(ahead);
+    return PF_OK;
+}
+
+/* The time of every frame, by what the stream has: pts, dts or its rate alone. */
+static pf_status
+find_times(const pf_index *index, int64_t nominal_pts, int64_t *pts)
+{
+    const int64_t n = index->n_frame;
+
+    if (collect_times(index, false, pts)) {
+        if (!sort_times(pts, n)) {
+            unfold_times(pts, n, nominal_pts);
+        }
+        return PF_OK;
+    }
+    if (collect_times(index, true, pts) && sort_times(pts, n)) {
+        return shift_times(index, pts);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        pts[i] = i * nominal_pts;
+    }
+    return PF_OK;
 }
 
 pf_status
@@ -538,27 +565,15 @@ pf_index_times(pf_index *index, int64_t nominal_pts)
     int64_t *pts = calloc((size_t)(n > 0 ? n : 1), sizeof *pts);
     int64_t last_pts;
 
-    if (pts == NULL) {
-        return PF_ENOMEM;
-    }
-    free(index->frame_pts);
+    free(index->frame_pts); /* of the order before this one, perhaps shorter */
     index->frame_pts = pts;
     index->end_pts = 0;
+    if (pts == NULL || find_times(index, nominal_pts, pts) != PF_OK) {
+        index->n_frame = 0; /* a frame without a time cannot be asked for */
+        return PF_ENOMEM;
+    }
     if (n == 0) {
         return PF_OK;
-    }
-    if (collect_times(index, false, pts)) {
-        if (!sort_times(pts, n)) {
-            unfold_times(pts, n, nominal_pts);
-        }
-    }
-    else if (collect_times(index, true, pts) && sort_times(pts, n)) {
-        shift_times(index, pts);
-    }
-    else {
-        for (int64_t i = 0; i < n; i++) {
-            pts[i] = i * nominal_pts;
-        }
     }
     last_pts = index->packet[index->frame_packet[n - 1]].duration_pts;
     if (last_pts <= 0) {

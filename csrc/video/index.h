@@ -57,8 +57,13 @@ typedef struct pf_limits {
 PF_NODISCARD pf_status pf_index_scan(pf_index *index, pf_container *container,
         const pf_limits *limits, const pf_poll *poll);
 
+/* Sets rank, frame_packet, n_frame and n_cut from by_rank, the packets of all n_picture
+ * pictures in the order of the decoder's output. PF_ENOMEM: nothing has changed. */
+PF_NODISCARD pf_status pf_index_list(
+        pf_index *index, const int64_t *by_rank, int64_t n_picture);
+
 /* Sets frame_pts and end_pts from frame_packet. nominal_pts is the duration of a frame
- * at the stream's rate, >= 1. */
+ * at the stream's rate, >= 1. PF_ENOMEM: the index is left without frames. */
 PF_NODISCARD pf_status pf_index_times(pf_index *index, int64_t nominal_pts);
 
 void pf_index_free(pf_index *index);

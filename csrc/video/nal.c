@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/random.h"
 #include "video/bits.h"
 
 /* Copies up to capacity payload bytes without the emulation prevention bytes. */
@@ -23,17 +24,6 @@ unescape(const uint8_t *data, size_t data_bytes, uint8_t *out, size_t capacity)
     return n_out;
 }
 
-static uint64_t
-hash_bytes(const uint8_t *data, size_t data_bytes)
-{
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
-
-    for (size_t i = 0; i < data_bytes; i++) {
-        hash = (hash ^ data[i]) * UINT64_C(1099511628211);
-    }
-    return hash;
-}
-
 /* Remembers a parameter set; one that is new after the first packet is a change. */
 static void
 note_header(pf_nal *nal, const uint8_t *data, size_t data_bytes)
@@ -43,7 +33,7 @@ note_header(pf_nal *nal, const uint8_t *data, size_t data_bytes)
     while (data_bytes > 0 && data[data_bytes - 1] == 0) {
         data_bytes--; /* trailing zeros belong to the next start code */
     }
-    hash = hash_bytes(data, data_bytes);
+    hash = pf_hash_fnv1a64(data, data_bytes);
     for (size_t i = 0; i < nal->n_header; i++) {
         if (nal->header[i] == hash) {
             return;

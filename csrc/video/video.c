@@ -219,9 +219,7 @@ pf_video_recount(pf_video *video, const pf_poll *poll, bool *changed)
     st = pf_decode_count(&video->stream, index, &look, poll);
     pf_log_end();
     if (st != PF_OK) {
-        free(index->frame_packet);
         index->frame_packet = before;
-        index->n_frame = n_before;
         return st;
     }
     *changed =

@@ -46,7 +46,8 @@ PF_NODISCARD pf_status pf_video_read(
         pf_video *video, const pf_wish *wish, bool *damaged);
 
 /* Finds the order by decoding everything, also where the packets seemed to suffice.
- * *changed: the frames are no longer those of before. */
+ * *changed: the frames are no longer those of before. When it is stopped the video is
+ * as it was. */
 PF_NODISCARD pf_status pf_video_recount(
         pf_video *video, const pf_poll *poll, bool *changed);
 

@@ -10,10 +10,11 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 from phasefusion.errors import DatasetError, OptionWarning
-from phasefusion.scoring.letters import strip_letters
+from phasefusion.orders import MAX_LETTERS
+from phasefusion.scoring.letters import first_equal, strip_letters
 
 _FIELDS = ("question_id", "video", "question", "options")
 _KNOWN = {
@@ -27,7 +28,6 @@ _KNOWN = {
 }
 _OPTION_COLUMN = re.compile(r"([A-Z])|(?:option|a)[ _]?(\d+)")
 _LETTERED = re.compile(r"\(?([A-Z])[.):]\s*(.*)", re.DOTALL)
-_MAX_OPTIONS = 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Item:
     question : str
         The question alone, without options or instructions.
     options : tuple of str
-        K >= 2 option texts in content order, without letters in front.
+        2 to 26 option texts in content order; letters in front are taken off.
     gold : int or None
         Content index of the right option, 0-based; None when it is not known.
     type : str or None
@@ -56,6 +56,12 @@ class Item:
         Bounds of the part of the video that is asked about, in seconds.
     extra : dict
         Fields of the question file that have no meaning here, kept as they were.
+
+    Raises
+    ------
+    DatasetError
+        Naming the question, if its options cannot be lettered and told apart, or the
+        gold is none of them.
     """
 
     question_id: str
@@ -70,12 +76,24 @@ class Item:
     end: float | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        where = f"question {self.question_id!r}"
+        options = _checked_options(self.options, where)
+        object.__setattr__(self, "options", options)
+        if self.gold is None:
+            return
+        known = isinstance(self.gold, SupportsIndex) and not isinstance(self.gold, bool)
+        if not known or int(self.gold) not in range(len(options)):
+            raise DatasetError(
+                f"{where}: gold {self.gold!r} is none of its {len(options)} options; "
+                f"it must be 0..{len(options) - 1}, or None where it is not known"
+            )
+        object.__setattr__(self, "gold", int(self.gold))
+
     @property
     def same_options(self) -> tuple[int, ...]:
         """First option of equal text for each option; ``range(K)`` as a rule."""
-        first: dict[str, int] = {}
-        texts = (" ".join(text.split()) for text in self.options)
-        return tuple(first.setdefault(text, k) for k, text in enumerate(texts))
+        return first_equal(self.options)
 
 
 def load_questions(
@@ -314,26 +332,33 @@ def _seconds(row: Mapping[str, Any], name: str, where: str) -> float | None:
 def _options(value: Any, where: str) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise DatasetError(f"{where}: options must be a list of texts, not {value!r}")
-    options = tuple(_option(text, k, where) for k, text in enumerate(value))
-    if not 2 <= len(options) <= _MAX_OPTIONS:
-        raise DatasetError(
-            f"{where}: has {len(options)} options; 2 to {_MAX_OPTIONS} can be lettered"
-        )
-    options, _ = strip_letters(options)
-    for k, text in enumerate(options):
-        if not text:
-            raise DatasetError(f"{where}: option {k} is empty")
-    plain = [" ".join(text.split()) for text in options]
-    twice = sorted({text for text in plain if plain.count(text) > 1})
-    if len(set(plain)) == 1:
-        raise DatasetError(f"{where}: all options read {options[0]!r}")
-    if twice:
+    given = [_option(text, k, where) for k, text in enumerate(value)]
+    options = _checked_options(given, where)
+    repeats = {options[j] for k, j in enumerate(first_equal(options)) if k != j}
+    if repeats:
         warnings.warn(
-            f"{where}: options occur more than once: {twice}; their probabilities "
-            "are added and count as one option",
+            f"{where}: options occur more than once: {sorted(repeats)}; their "
+            "probabilities are added and count as one option",
             OptionWarning,
             stacklevel=2,
         )
+    return options
+
+
+def _checked_options(given: Sequence[str], where: str) -> tuple[str, ...]:
+    """Return the option texts without letters in front, or say what is wrong."""
+    if isinstance(given, str) or not all(isinstance(text, str) for text in given):
+        raise DatasetError(f"{where}: options must be a list of texts, not {given!r}")
+    if not 2 <= len(given) <= MAX_LETTERS:
+        raise DatasetError(
+            f"{where}: has {len(given)} options; 2 to {MAX_LETTERS} can be lettered"
+        )
+    options, _ = strip_letters([text.strip() for text in given])
+    for k, text in enumerate(options):
+        if not text:
+            raise DatasetError(f"{where}: option {k} is empty")
+    if set(first_equal(options)) == {0}:
+        raise DatasetError(f"{where}: all options read {options[0]!r}")
     return options
 
 

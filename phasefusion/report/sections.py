@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from phasefusion.stats._answers import half_up
+
 UNDEFINED = "–"
 _MAX_DROPPED = 20
 
@@ -96,25 +98,19 @@ def percent(value: float) -> str:
     >>> percent(0.18225), percent(0.0005), percent(float("nan"))
     ('18.2', '0.1', '–')
     """
-    return UNDEFINED if math.isnan(value) else _half_up(100 * value, 1)
-
-
-def _half_up(value: float, digits: int) -> str:
-    scale = 10**digits
-    rounded = math.floor(abs(value) * scale + 0.5 + 1e-9) / scale
-    return f"{math.copysign(rounded, value) if rounded else 0.0:.{digits}f}"
+    return UNDEFINED if math.isnan(value) else half_up(100 * value, 1)
 
 
 def _number(value: float | None, digits: int = 2) -> str:
     if value is None or not math.isfinite(value):
         return UNDEFINED
-    return _half_up(value, digits)
+    return half_up(value, digits)
 
 
 def _points(value: float) -> str:
     if math.isnan(value):
         return UNDEFINED
-    text = _half_up(value, 1)
+    text = half_up(value, 1)
     return text if float(text) <= 0 else f"+{text}"
 
 

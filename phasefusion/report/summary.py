@@ -21,11 +21,11 @@ from phasefusion.stats import (
     mcnemar,
     stableeval_rating,
 )
+from phasefusion.stats.proportions import score_interval
 
 FORMAT = 1
 #: Pooled posterior above and below which an item is called robust or fragile.
 ROBUST, FRAGILE = 0.75, 0.55
-_Z_95 = 1.959963984540054
 _COMPARED = ("single", "union", "dense", "vote")
 
 Numbers = dict[str, Any]
@@ -98,19 +98,8 @@ def rate(values: Column, chosen: NDArray[np.bool_] | None = None) -> Numbers:
     if n == 0:
         return {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0}
     value = float(values[usable].mean())
-    low, high = _wilson(value, n)
+    low, high = score_interval(value * n, n, 0.95)
     return {"value": value, "low": low, "high": high, "n": n}
-
-
-def _wilson(share: float, n: int) -> tuple[float, float]:
-    """Score interval of a share of n items, which need not be k / n."""
-    z2 = _Z_95**2 / n
-    center = (share + z2 / 2) / (1 + z2)
-    spread = math.sqrt(share * (1 - share) / n + z2 / (4 * n))
-    half = _Z_95 * spread / (1 + z2)
-    low = 0.0 if share == 0 else max(0.0, center - half)
-    high = 1.0 if share == 1 else min(1.0, center + half)
-    return low, high
 
 
 def _complete(columns: Any, table: Table) -> NDArray[np.bool_]:
@@ -287,15 +276,19 @@ def _shift(
     grid = _grid_of(settings, recorded)
     if grid is None:
         return {"steps": None, "frames": math.nan, "seconds": math.nan}
-    steps = grid.shift_steps("half")
-    per_step = float(steps) / grid.budget
     infos = [info for info, use in zip(table.items, chosen, strict=True) if use]
-    frames = [info.n_frames * per_step for info in infos if info.n_frames is not None]
+    frames = [
+        float(grid.shift_frames("half", info.n_frames))
+        for info in infos
+        if info.n_frames is not None
+    ]
     seconds = [
-        info.duration_s * per_step for info in infos if info.duration_s is not None
+        grid.shift_seconds("half", info.duration_s)
+        for info in infos
+        if info.duration_s is not None
     ]
     return {
-        "steps": str(steps),
+        "steps": str(grid.shift_steps("half")),
         "frames": float(np.median(frames)) if frames else math.nan,
         "seconds": float(np.median(seconds)) if seconds else math.nan,
     }

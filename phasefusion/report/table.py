@@ -52,7 +52,8 @@ class Table:
     gold : ndarray, shape (n,), int64
         -1 where it is not known.
     n_orders : ndarray, shape (n,), int64
-        Distinct orders of each item, the first of which is order 0.
+        Orders that each item must have, as many as any item of its number of options
+        has; the first is order 0. An item of an unfinished run may have fewer.
     order : ndarray, shape (n, M, K), int64
         -1 beyond an item's orders and options.
     n_phases : ndarray, shape (n,), int64
@@ -113,8 +114,9 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
     Table
     """
     seed = int(settings.get("seed", 0))
-    order_index, n_orders, order = _number_orders(passes)
+    order_index, order = _number_orders(passes)
     n_options = np.array([info.n_options for info in passes.items], np.int64)
+    n_orders = _wanted_orders(order, n_options)
     gold = [-1 if info.gold is None else info.gold for info in passes.items]
     is_phase = passes.arm == "phase"
     n_phases = np.zeros(len(passes.items), np.int64)
@@ -152,19 +154,27 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
     )
 
 
-def _number_orders(
-    passes: Passes,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Order number of every pass, orders of every item, and the orders themselves."""
+def _number_orders(passes: Passes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Order number of every pass, and the orders of every item."""
     numbers: list[dict[bytes, int]] = [{} for _ in passes.items]
     index = np.empty(len(passes), np.int64)
     for p, (i, row) in enumerate(zip(passes.item.tolist(), passes.order, strict=True)):
         index[p] = numbers[i].setdefault(row.tobytes(), len(numbers[i]))
-    n_orders = np.array([len(known) for known in numbers], np.int64)
-    shape = (len(passes.items), int(n_orders.max(initial=0)), passes.order.shape[1])
+    most = max(map(len, numbers), default=0)
+    shape = (len(passes.items), most, passes.order.shape[1])
     order = np.full(shape, -1, np.int64)
     order[passes.item, index] = passes.order
-    return index, n_orders, order
+    return index, order
+
+
+def _wanted_orders(
+    order: NDArray[np.int64], n_options: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Orders that each item has to have for its rates to be those of the others."""
+    wanted: NDArray[np.int64] = (order[:, :, 0] >= 0).sum(axis=1)
+    for k in np.unique(n_options):
+        wanted[n_options == k] = wanted[n_options == k].max()
+    return wanted
 
 
 def _block(

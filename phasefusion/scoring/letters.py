@@ -67,6 +67,20 @@ def strip_letters(options: Sequence[str]) -> tuple[tuple[str, ...], bool]:
     return tuple(texts), bool(given)
 
 
+def first_equal(texts: Sequence[str]) -> tuple[int, ...]:
+    """For each text, the number of the first one that equals it up to white space.
+
+    Examples
+    --------
+    >>> first_equal(["a  cat", "a dog", "a cat"])
+    (0, 1, 0)
+    """
+    seen: dict[str, int] = {}
+    return tuple(
+        seen.setdefault(" ".join(text.split()), k) for k, text in enumerate(texts)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class CleanOptions:
     """Options ready for a prompt.
@@ -126,9 +140,8 @@ def clean_options(options: Sequence[str]) -> CleanOptions:
     """
     texts, stripped = strip_letters(check_options(options))
     notes = ["letters of the given options taken off"] if stripped else []
-    seen: dict[str, int] = {}
-    first = [seen.setdefault(" ".join(text.split()), k) for k, text in enumerate(texts)]
-    if len(seen) < 2:
+    first = first_equal(texts)
+    if len(set(first)) < 2:
         raise OptionError(
             f"all {len(texts)} options say {texts[0]!r}; there is nothing to choose"
         )
@@ -141,7 +154,7 @@ def clean_options(options: Sequence[str]) -> CleanOptions:
             OptionWarning,
             stacklevel=2,
         )
-    return CleanOptions(texts, tuple(first), tuple(notes))
+    return CleanOptions(texts, first, tuple(notes))
 
 
 def log_add(logprobs: NDArray[np.float64], *, axis: int) -> NDArray[np.float64]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion.errors import FrameError, ScoringError
-
-Filter = Literal["bicubic", "bilinear", "lanczos", "hamming", "box"]
+from phasefusion.frames import Filter
 
 # PIL's resampling codes as they stand in preprocessor files.
 _FILTERS: dict[int, Filter] = {
@@ -104,9 +103,13 @@ class PixelSettings:
             return replace(self, size=(int(size[0]), int(size[1])))
         if min_pixels is None and max_pixels is None:
             return self
-        top = self.max_pixels if max_pixels is None else int(max_pixels)
-        low = min(self.min_pixels, top) if min_pixels is None else int(min_pixels)
-        return replace(self, size=None, min_pixels=low, max_pixels=max(low, top))
+        low, top = self.min_pixels, self.max_pixels
+        if min_pixels is not None:  # a limit that was not asked for makes way
+            low, top = int(min_pixels), max(int(min_pixels), top)
+        if max_pixels is not None:
+            top = int(max_pixels)
+            low = min(low, top) if min_pixels is None else low
+        return replace(self, size=None, min_pixels=low, max_pixels=top)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as JSON-able fields."""

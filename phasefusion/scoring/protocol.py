@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion.errors import OptionError, ScoringError
+from phasefusion.orders import MAX_LETTERS, validate
 
 if TYPE_CHECKING:
     from phasefusion.video import Clip
 
 Kind = Literal["letter", "text", "text-normalised"]
-
-MAX_OPTIONS = 26
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +65,7 @@ class OptionScores:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        orders = check_orders(self.orders, np.shape(self.orders)[-1])
+        orders = validate(self.orders).copy()
         logprobs = np.array(self.logprobs, dtype=np.float64)
         mass = np.array(self.option_mass, dtype=np.float64)
         if logprobs.ndim != 3 or logprobs.shape[1:] != orders.shape:
@@ -176,9 +175,9 @@ def check_options(options: Sequence[str]) -> tuple[str, ...]:
         )
     if len(options) < 2:
         raise OptionError(f"{len(options)} option(s): a choice needs at least 2")
-    if len(options) > MAX_OPTIONS:
+    if len(options) > MAX_LETTERS:
         raise OptionError(
-            f"{len(options)} options: letters end at Z, so at most {MAX_OPTIONS} can "
+            f"{len(options)} options: letters end at Z, so at most {MAX_LETTERS} can "
             "be scored"
         )
     texts = []
@@ -217,25 +216,12 @@ def check_orders(orders: ArrayLike | None, n_options: int) -> NDArray[np.int64]:
     >>> check_orders(None, 3)
     array([[0, 1, 2]])
     """
-    identity = np.arange(n_options, dtype=np.int64)
     if orders is None:
-        return identity[None, :]
-    given = np.asarray(orders)
-    if given.ndim == 1:
-        given = given[None, :]
-    if given.ndim != 2 or given.shape[0] < 1 or given.shape[1] != n_options:
+        return np.arange(n_options, dtype=np.int64)[None, :]
+    table = validate(orders)
+    if table.shape[0] < 1 or table.shape[1] != n_options:
         raise OptionError(
             f"orders has shape {np.shape(orders)}; for {n_options} options it must be "
             f"(M, {n_options}) with M >= 1"
-        )
-    if not np.issubdtype(given.dtype, np.integer):
-        raise OptionError(f"orders has dtype {given.dtype}; it must be integer")
-    table = given.astype(np.int64)
-    wrong = np.flatnonzero((np.sort(table, axis=1) != identity).any(axis=1))
-    if wrong.size:
-        m = int(wrong[0])
-        raise OptionError(
-            f"order {m} is {table[m].tolist()}; it must hold every number of "
-            f"0..{n_options - 1} once"
         )
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -98,6 +99,19 @@ def ratio(parts: NDArray[np.int64], wholes: NDArray[np.int64]) -> NDArray[np.flo
     return result
 
 
+def half_up(value: float, digits: int) -> str:
+    """Round a number for print, halves away from zero, as published tables do.
+
+    >>> half_up(12.5, 0), half_up(-0.04, 1), half_up(float("nan"), 1)
+    ('13', '0.0', 'nan')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    scale = 10**digits
+    rounded = math.floor(abs(value) * scale + 0.5 + 1e-9) / scale
+    return f"{math.copysign(rounded, value) if rounded else 0.0:.{digits}f}"
+
+
 def percent(rate: float) -> str:
     """Rate for one-line results."""
-    return f"{100 * rate:.2f} %"
+    return f"{half_up(100 * rate, 2)} %"

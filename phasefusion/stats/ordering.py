@@ -218,7 +218,7 @@ def fixation(
     Examples
     --------
     >>> fixation([[2, 2, 2, 1]], [[0, 0, 1, 0]], n_options=4)
-    Fixation(content=75.00 %, letter=75.00 %, position_mass=nan %, chance=53.12 %)
+    Fixation(content=75.00 %, letter=75.00 %, position_mass=nan %, chance=53.13 %)
     """
     by_content = consistency(contents, "modal", missing=missing)
     n_items, n_passes = np.shape(contents)

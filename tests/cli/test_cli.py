@@ -192,13 +192,18 @@ def test_samplers_side_by_side(call):
         rows["left"]["frame_indices"]
         == np.arange(8).__mul__(300).__floordiv__(8).tolist()
     )
-    assert any(row["reason"] and "fps" in row["reason"] for row in rows.values())
+    refused = [row["note"] for row in rows.values() if row["frame_indices"] is None]
+    assert refused
+    assert all("goes by frame rate; give fps" in note for note in refused)
     with_fps = json.loads(
         call("samplers", "-n", "300", "-b", "8", "--fps", "30", "--json")[1]
     )
     assert all(row["frame_indices"] for row in with_fps["samplers"])
     code, text, _ = call("samplers", "-n", "300")
     assert "0 37 75 112 150 187 225 262" in text
+    code, _, error = call("samplers", "-n", "300", "--fps", "-5")
+    assert code == 2
+    assert "fps=-5.0 must be in" in error
 
 
 def test_info(call):

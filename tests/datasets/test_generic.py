@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from phasefusion.datasets import Item, load_questions
@@ -210,6 +211,34 @@ def test_letters_in_options(folder, given, options):
 def test_bad_items(folder, changes, message):
     with pytest.raises(DatasetError, match=message):
         load_one(folder, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"options": ["x"]}, r"question 'q': has 1 options; 2 to 26"),
+        ({"options": [str(k) for k in range(27)]}, "has 27 options"),
+        ({"options": "xy"}, "options must be a list of texts"),
+        ({"options": ["x", 2]}, "options must be a list of texts"),
+        ({"options": ["x", " "]}, "option 1 is empty"),
+        ({"options": ["A. x", "B. x"]}, "all options read 'x'"),
+        ({"gold": 2}, r"gold 2 is none of its 2 options; it must be 0\.\.1"),
+        ({"gold": -1}, "gold -1"),
+        ({"gold": "B"}, "gold 'B'"),
+        ({"gold": True}, "gold True"),
+        ({"gold": 1.0}, r"gold 1\.0"),
+    ],
+)
+def test_items_made_by_hand_are_checked(changes, message):
+    fields = {"options": ["x", "y"], "gold": 1} | changes
+    with pytest.raises(DatasetError, match=message):
+        Item("q", "set", "clip.mp4", "clip", "What?", **fields)
+
+
+def test_items_made_by_hand_lose_their_letters():
+    item = Item("q", "set", "clip.mp4", "clip", "What?", ["A. x", "B. y"], np.int64(1))
+    assert item.options == ("x", "y")
+    assert type(item.gold) is int
 
 
 def test_missing_video_may_be_left_to_the_run(folder):

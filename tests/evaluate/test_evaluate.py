@@ -288,6 +288,13 @@ def test_invalid_scores_are_recorded_as_missing(questions, tmp_path, value, reas
     assert run(questions, tmp_path, Broken(value), limit=2).n_new == 0
 
 
+def test_invalid_scores_can_stop_the_run(questions, tmp_path):
+    message = r"question '0-0', arm phase, phase 1, order \[.*\]: scores: NaN; n1"
+    with pytest.raises(ScoringError, match=message):
+        run(questions, tmp_path, Broken(np.nan), on_error="raise")
+    assert all(p["answer"] is not None for p in iter_passes(tmp_path))
+
+
 def test_an_option_without_mass_is_legal(questions, tmp_path):
     class Vetoes(PixelScorer):
         def score(self, clip, question, options, *, orders=None):
@@ -480,11 +487,22 @@ def test_items_instead_of_a_file(questions, tmp_path):
         ({"dense": 0}, "budget"),
         ({"origin": "centre"}, "origin"),
         ({"n_orders": 0}, "n"),
+        ({"threads": 0}, "threads=0 must be an integer from 1 to 64"),
     ],
 )
 def test_bad_arguments_make_no_run(questions, tmp_path, options, message):
-    with pytest.raises((DatasetError, GridError, ValueError), match=message):
+    with pytest.raises((GridError, ValueError, VideoError), match=message):
         run(questions, tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_items_that_hide_each_other_and_what_is_no_item(questions, tmp_path):
+    items = load_questions(questions)
+    again = dataclasses.replace(items[2], question_id=items[0].question_id)
+    with pytest.raises(DatasetError, match=r"questions\[1\]: question_id '0-0' was al"):
+        run([items[0], again], tmp_path / "run")
+    with pytest.raises(DatasetError, match=r"questions\[0\] is a dict, not an Item"):
+        run([dataclasses.asdict(items[0])], tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -506,3 +506,25 @@ def test_merged_repeats_and_a_run_without_passes(tmp_path):
         report(tmp_path)
     with pytest.raises(FileNotFoundError):
         report(tmp_path / "nowhere")
+
+
+def test_an_item_with_some_of_its_orders_is_no_complete_item(tmp_path):
+    made_run(tmp_path / "whole", protocol="stableeval", n_items=12)
+    whole = report(tmp_path / "whole").numbers
+    path = tmp_path / "whole" / "passes.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    last = [line for line in lines if json.loads(line)["question_id"] == "q11"]
+    assert len(last) == 3 * 5
+    path.write_text("".join(lines[: -len(last) + 2]))  # killed in the first phase
+    part = report(tmp_path / "whole").numbers
+    for arm in ("phase 0", "phases"):
+        flips = part["order_flips"]["arms"][arm]["pairwise"]
+        assert flips["n"] == whole["order_flips"]["arms"][arm]["pairwise"]["n"] - 1
+    assert part["items"]["dropped"] == [
+        {
+            "benchmark": "made",
+            "question_id": "q11",
+            "missing_passes": 0,
+            "reason": "not every arm has been scored yet",
+        }
+    ]

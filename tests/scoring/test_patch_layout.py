@@ -207,3 +207,5 @@ def test_user_limits():
         settings.with_limits(size=(28, 28), max_pixels=3)
     with pytest.raises(ScoringError, match=r"must be \(height, width\)"):
         settings.with_limits(size=(28,))
+    with pytest.raises(ScoringError, match="min_pixels 99 and max_pixels 9"):
+        settings.with_limits(min_pixels=99, max_pixels=9)

@@ -79,11 +79,11 @@ def test_shapes_that_do_not_fit(logprobs, mass, message):
 @pytest.mark.parametrize(
     ("orders", "message"),
     [
-        ([[0, 1], [1, 1]], r"order 1 is \[1, 1\]"),
-        ([[1, 2]], r"order 0 is \[1, 2\]"),
+        ([[0, 1], [1, 1]], r"orders\[1\] is \[1, 1\]"),
+        ([[1, 2]], r"orders\[0\] is \[1, 2\]"),
         ([[0, 1, 2]], r"shape \(1, 3\); for 2 options"),
         (np.zeros((0, 2), int), r"shape \(0, 2\)"),
-        ([[0.0, 1.0]], "dtype float64"),
+        ([[0.0, 1.0]], "they are float64"),
         (1, r"shape \(\)"),
     ],
 )
