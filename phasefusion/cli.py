@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from phasefusion.errors import (
-    BackendUnavailableError,
     PhaseFusionError,
     PhaseFusionWarning,
     RecordError,
@@ -231,13 +230,12 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
 
 
 def _model(name: str, **options: Any) -> Scorer:
-    try:
-        from phasefusion.scoring import HFOptionScorer
-    except ImportError as error:
-        raise BackendUnavailableError(
-            f"--model needs torch and transformers ({error}); install them with "
-            "pip install 'phasefusion[hf]'"
-        ) from None
+    from phasefusion.scoring import HFOptionScorer
+    from phasefusion.scoring.source import check_folder, local_folder
+
+    folder = local_folder(name)  # before transformers, which is slow to load
+    if folder is not None:
+        check_folder(folder)
     with contextlib.suppress(ImportError):  # from_pretrained says what is missing
         logging: Any = importlib.import_module("transformers.utils.logging")
         logging.disable_progress_bar()

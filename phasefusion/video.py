@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._install import FFMPEG
 from phasefusion._video_records import Clip, StreamInfo, VideoInfo
 from phasefusion.errors import (
     BackendUnavailableError,
@@ -54,10 +55,7 @@ def _backend() -> ModuleType:
         from phasefusion import _video
     except ImportError as error:
         raise BackendUnavailableError(
-            f"video decoding is not available: {error}. Install FFmpeg 5.1 or newer "
-            "with its headers and build again: apt-get install libavformat-dev "
-            "libavcodec-dev libavutil-dev libswscale-dev && "
-            "pip install --no-binary phasefusion --force-reinstall phasefusion"
+            f"video decoding is not available: {error}; {FFMPEG}"
         ) from error
     return _video
 
