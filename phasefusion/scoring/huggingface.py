@@ -234,9 +234,9 @@ class HFOptionScorer:
         """
         source = str(path_or_id)
         folder = local_folder(source)
-        cache_only = False
+        cache_only, commit = False, None
         if folder is None:
-            cache_only = check_hub(source, revision)
+            cache_only, commit = check_hub(source, revision)
         else:
             check_folder(folder)
             source = str(folder)
@@ -267,7 +267,9 @@ class HFOptionScorer:
         scorer = cls(model, tokenizer=tokenizer, device=device, **options)
         scorer._source = {
             "path": str(path_or_id),
-            "revision": getattr(model.config, "_commit_hash", None) or revision,
+            "revision": getattr(model.config, "_commit_hash", None)
+            or commit
+            or revision,
         }
         scorer._folder = folder
         return scorer

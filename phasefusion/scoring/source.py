@@ -178,8 +178,10 @@ def _tensors(header: dict[str, Any]) -> Iterator[dict[str, Any]]:
     return (part for name, part in header.items() if name != "__metadata__")
 
 
-def check_hub(model_id: str, revision: str | None) -> bool:
-    """Look for a checkpoint of the hub; return whether only the cache is to be used.
+def check_hub(model_id: str, revision: str | None) -> tuple[bool, str | None]:
+    """Look for a checkpoint of the hub.
+
+    Returns whether only the cache is to be used, and the commit that was found.
 
     Without a connection it is said at once, where the libraries would try for half a
     minute.
@@ -219,7 +221,9 @@ def check_hub(model_id: str, revision: str | None) -> bool:
                 "and the revision, or give a folder"
             ) from error
     check_family(json_file(Path(str(cached))), model_id)
-    return bool(why)
+    snapshot = Path(str(cached)).parent.name
+    commit = snapshot if re.fullmatch("[0-9a-f]{40}", snapshot) else None
+    return bool(why), commit
 
 
 def _resolves(url: str) -> bool:
