@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import reprlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from phasefusion.grid import PhaseGrid
 from phasefusion.progress import Advance, Listener, follow
 from phasefusion.records import RunWriter
 from phasefusion.scoring.letters import merge_repeats
-from phasefusion.video import Clip, Video, read_clips
+from phasefusion.video import Clip, Video, most_frames, read_clips
 
 if TYPE_CHECKING:
     from phasefusion.scoring.protocol import OptionScores, Scorer
@@ -80,6 +81,7 @@ def read_span(
                 f"{item.video}: no frame begins between start {item.start} s and end "
                 f"{item.end} s; the video lasts {video.info.duration_s:.3f} s"
             )
+        video._check_room(sum(most_frames(grid, last - first) for grid in grids))
         pts = video.pts[first:last]
         end_pts = int(video.pts[last]) if last < len(video) else video.end_pts
         indices = [grid.select(pts, end_pts) + first for grid in grids]
@@ -342,6 +344,35 @@ def _blocks(
             grid=clip.grid.view(s),
         )
         yield view, [s], np.flatnonzero(left[s])
+
+
+def check_scorer(scorer: object) -> None:
+    """Refuse what has no method ``score`` that can be called as a run calls it.
+
+    Raises
+    ------
+    ScoringError
+        Saying how the method must look.
+    """
+    name = type(scorer).__name__
+    wanted = "a scorer needs a method score(self, clip, question, options, *, orders)"
+    score = getattr(scorer, "score", None)
+    if isinstance(scorer, type):
+        raise ScoringError(
+            f"{scorer.__name__} is a class; give an object of it: {scorer.__name__}()"
+        )
+    if not callable(score):
+        raise ScoringError(f"{name} has no method score; {wanted}")
+    try:
+        signature = inspect.signature(score)
+    except (TypeError, ValueError):  # a compiled function may have none
+        return
+    try:
+        signature.bind(None, "", (), orders=None)
+    except TypeError as error:
+        raise ScoringError(
+            f"{name}.score{signature} cannot be called: {error}; {wanted}"
+        ) from None
 
 
 def check_scores(

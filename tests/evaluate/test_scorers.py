@@ -106,6 +106,27 @@ def test_anything_else_says_what_to_return(questions, tmp_path, change, message)
     assert re.fullmatch(message, str(caught.value))
 
 
+def test_what_is_no_scorer_is_refused_before_anything_is_written(tmp_path):
+    class NoOrders:
+        def score(self, clip, question, options):
+            raise AssertionError
+
+    method = "a scorer needs a method score(self, clip, question, options, *, orders)"
+    for scorer, message in (
+        (
+            NoOrders(),
+            "NoOrders.score(clip, question, options) cannot be called: got an "
+            f"unexpected keyword argument 'orders'; {method}",
+        ),
+        (object(), f"object has no method score; {method}"),
+        (PixelScorer, "PixelScorer is a class; give an object of it: PixelScorer()"),
+    ):
+        with pytest.raises(ScoringError) as caught:
+            run(tmp_path / "none.json", tmp_path / "run", scorer)
+        assert str(caught.value) == message
+    assert not (tmp_path / "run").exists()
+
+
 def fail(error):
     def change(scores):
         raise error
