@@ -183,7 +183,8 @@ class HFOptionScorer:
             "revision": getattr(model.config, "_commit_hash", None),
         }
         folder = self._source["path"]
-        self._folder = Path(folder) if folder and Path(folder).is_dir() else None
+        is_local = folder is not None and Path(folder).is_dir()
+        self._folder = Path(folder).resolve() if is_local else None
 
     @classmethod
     def from_pretrained(
@@ -250,7 +251,7 @@ class HFOptionScorer:
         with loading(source, "model"):
             model = transformers.AutoModelForImageTextToText.from_pretrained(
                 source, **arguments
-            )
+            ).to(device)
         with loading(source, "tokenizer"):
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, **where)
         with loading(source, "preprocessor settings"):
@@ -271,7 +272,7 @@ class HFOptionScorer:
             or commit
             or revision,
         }
-        scorer._folder = folder
+        scorer._folder = None if folder is None else folder.resolve()
         return scorer
 
     def score(
@@ -378,13 +379,7 @@ class HFOptionScorer:
     def _content(self) -> dict[str, Any]:
         if self._folder is None:
             return {}
-        try:
-            digest = folder_sha256(self._folder)
-        except OSError as error:
-            raise ScoringError(
-                f"{self._folder}: cannot be read again to identify the model: "
-                f"{error.strerror}"
-            ) from error
+        digest = folder_sha256(self._folder)
         kind = self._model.config.model_type
         return {"model": f"{kind}, sha256 {digest[:12]}", "sha256": digest}
 

@@ -250,21 +250,29 @@ def folder_sha256(folder: Path) -> str:
     files of the folder do not count, and neither does the place of the folder. Files
     that have not changed since are not read again.
 
+    Raises
+    ------
+    ScoringError
+        If the files cannot be read.
+
     Examples
     --------
     >>> from phasefusion.tinyvlm import model_dir
     >>> len(folder_sha256(model_dir()))
     64
     """
-    small = {path for pattern in _SMALL for path in folder.glob(pattern)}
-    if (folder / _INDEX).is_file():
-        small.add(folder / _INDEX)
     total = hashlib.sha256()
-    for path in sorted(small.union(_weights(folder)), key=lambda path: path.name):
-        if path.is_file():
+    try:
+        files = {path for pattern in _SMALL for path in folder.glob(pattern)}
+        files.update(_weights(folder), folder.glob(_INDEX), [folder / "config.json"])
+        for path in sorted(files, key=lambda path: path.name):
             about = path.stat()
             digest = _file_sha256(path.resolve(), about.st_size, about.st_mtime_ns)
             total.update(path.name.encode() + b"\0" + digest)
+    except OSError as error:
+        raise ScoringError(
+            f"{error.filename}: cannot be read to identify the model: {error.strerror}"
+        ) from error
     return total.hexdigest()
 
 

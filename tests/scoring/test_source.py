@@ -328,6 +328,27 @@ def test_a_model_is_its_files_wherever_they_are(checkpoint, tmp_path):
     assert folder_sha256(checkpoint) != digest
 
 
+def test_a_model_that_has_gone_cannot_be_identified(checkpoint):
+    shutil.rmtree(checkpoint)
+    with pytest.raises(ScoringError) as caught:
+        folder_sha256(checkpoint)
+    assert str(caught.value) == (
+        f"{checkpoint}/config.json: cannot be read to identify the model: No such "
+        "file or directory"
+    )
+
+
+def test_a_model_loaded_by_the_caller_is_its_files_too(checkpoint, monkeypatch):
+    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("torch")
+    monkeypatch.chdir(checkpoint.parent)
+    load = transformers.AutoModelForImageTextToText.from_pretrained
+    tokenizer = transformers.AutoTokenizer.from_pretrained("model")
+    scorer = HFOptionScorer(load("model"), tokenizer)
+    monkeypatch.chdir("/")
+    assert scorer.describe()["sha256"] == folder_sha256(model_dir())
+
+
 def test_weights_are_read_once(checkpoint, monkeypatch):
     digest = folder_sha256(checkpoint)
     monkeypatch.setattr("hashlib.file_digest", None)
