@@ -51,21 +51,31 @@ def local_folder(source: str) -> Path | None:
         path = Path(source).expanduser()
     except RuntimeError:  # ~somebody who does not exist
         path = Path(source)
-    if source and path.is_dir():
+    try:
+        is_folder, exists = path.is_dir(), path.exists()
+        has_parent = len(path.parts) > 1 and path.parent.is_dir()
+    except OSError as error:  # a name too long, a folder that may not be entered
+        raise ScoringError(
+            f"{source}: cannot be read: {error.strerror}; {_MAKE}"
+        ) from error
+    if source and is_folder:
         return path
-    if source and path.exists():
+    if source and exists:
         raise ScoringError(f"{source}: is a file, not a model; {_MAKE}")
-    parents = len(path.parts) > 1 and path.parent.is_dir()
-    if source.startswith(("/", ".", "~")) or source.count("/") > 1 or parents:
+    if source.startswith(("/", ".", "~")) or source.count("/") > 1 or has_parent:
         raise ScoringError(
             f"{source}: there is no such folder; {_MAKE}, or an id of the Hugging Face "
             "hub"
         )
     if not _HUB_ID.fullmatch(source):
-        raise ScoringError(
-            f"{source!r}: neither a folder nor an id of the Hugging Face hub; {_MAKE}"
-        )
+        raise _neither(source)
     return None
+
+
+def _neither(source: str) -> ScoringError:
+    return ScoringError(
+        f"{source!r}: neither a folder nor an id of the Hugging Face hub; {_MAKE}"
+    )
 
 
 def check_folder(folder: Path) -> None:
@@ -202,7 +212,10 @@ def check_hub(model_id: str, revision: str | None) -> tuple[bool, str | None]:
             f"{model_id}: a model of the Hugging Face hub needs huggingface_hub "
             f"({error}); {HUGGING_FACE}"
         ) from error
-    cached = hub.try_to_load_from_cache(model_id, "config.json", revision=revision)
+    try:
+        cached = hub.try_to_load_from_cache(model_id, "config.json", revision=revision)
+    except ValueError as error:  # the hub has rules for names beyond ours
+        raise _neither(model_id) from error
     why = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else ""
     if not why and not _resolves(constants.ENDPOINT):
         why = f"{urlsplit(constants.ENDPOINT).hostname} cannot be reached"

@@ -66,6 +66,11 @@ def test_neither_a_folder_nor_an_id(no_torch, name):
     )
 
 
+def test_a_name_too_long_for_a_file(no_torch):
+    name = 300 * "a"
+    assert refused(name) == f"{name}: cannot be read: File name too long; {MAKE}"
+
+
 def test_the_home_folder_is_found(checkpoint, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.setenv("HOME", str(checkpoint.parent))
@@ -250,6 +255,13 @@ def test_offline_without_a_connection_is_said_at_once(hub, monkeypatch, no_torch
         "a connection"
     )
     assert asked == ["hub.example"]
+
+
+@pytest.mark.parametrize("name", ["a--b", "a..b", "x.git", "a./b", 120 * "a"])
+def test_ids_that_the_hub_does_not_allow(hub, no_torch, name):
+    assert refused(name) == (
+        f"{name!r}: neither a folder nor an id of the Hugging Face hub; {MAKE}"
+    )
 
 
 def test_unknown_and_unserved_ids(hub, monkeypatch, no_torch, tmp_path):
