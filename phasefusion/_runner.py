@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import reprlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,16 +11,21 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from phasefusion.datasets import Item
-from phasefusion.errors import GridError, ScoringError, VideoError
+from phasefusion.errors import (
+    GridError,
+    PhaseFusionError,
+    ScoringError,
+    VideoError,
+)
 from phasefusion.fusion import fuse
 from phasefusion.grid import PhaseGrid
 from phasefusion.progress import Advance, Listener, follow
 from phasefusion.records import RunWriter
 from phasefusion.scoring.letters import merge_repeats
-from phasefusion.video import Clip, Video, read_clips
+from phasefusion.video import Clip, Video, most_frames, read_clips
 
 if TYPE_CHECKING:
     from phasefusion.scoring.protocol import OptionScores, Scorer
@@ -74,6 +81,7 @@ def read_span(
                 f"{item.video}: no frame begins between start {item.start} s and end "
                 f"{item.end} s; the video lasts {video.info.duration_s:.3f} s"
             )
+        video._check_room(sum(most_frames(grid, last - first) for grid in grids))
         pts = video.pts[first:last]
         end_pts = int(video.pts[last]) if last < len(video) else video.end_pts
         indices = [grid.select(pts, end_pts) + first for grid in grids]
@@ -241,9 +249,7 @@ class Runner:
         orders = self.orders_of[len(task.item.options)]
         for view, phases, columns in _blocks(clip, left):
             start_s = time.perf_counter()
-            scores = self.scorer.score(
-                view, task.item.question, task.item.options, orders=orders[columns]
-            )
+            scores = self._score(task, view, orders[columns])
             n_scored = len(phases) * len(columns)
             seconds = (time.perf_counter() - start_s) / n_scored
             self.writer.append(
@@ -251,10 +257,28 @@ class Runner:
             )
             advance(n_scored, task.item.video_id)
 
+    def _score(
+        self, task: Task, view: Clip, orders: NDArray[np.int64]
+    ) -> OptionScores | ArrayLike:
+        """Call the scorer; an exception of it is raised again saying where."""
+        item = task.item
+        where = f"question {item.question_id!r}, arm {task.arm.name}"
+        try:
+            return self.scorer.score(view, item.question, item.options, orders=orders)
+        except PhaseFusionError as error:
+            raise type(error)(f"{where}: {error}") from error
+        except Exception as error:
+            text = " ".join(str(error).split())
+            raise ScoringError(
+                f"{where}: {type(self.scorer).__name__}.score raised "
+                f"{type(error).__name__}{f': {text}' if text else ''}; what was scored "
+                "before is on disk, and the same command goes on from here"
+            ) from error
+
     def _records(
         self,
         task: Task,
-        scores: OptionScores,
+        scores: OptionScores | ArrayLike,
         phases: Sequence[int],
         orders: NDArray[np.int64],
         seconds: float,
@@ -262,7 +286,8 @@ class Runner:
         """Yield one record a pass, phase by phase, order by order."""
         item = task.item
         shape = (len(phases), len(orders), len(item.options))
-        content = check_scores(self.scorer, scores, shape)
+        content, option_mass = check_scores(self.scorer, scores, shape)
+        notes: Sequence[str] = getattr(scores, "notes", ())
         if has_repeats(item):
             content = merge_repeats(content, item.same_options)
         fused = fuse(
@@ -273,7 +298,7 @@ class Runner:
             fields = task.fields(s)
             for m, order in enumerate(orders):
                 values = content[p, m]
-                reason = _why_invalid(values, scores.notes)
+                reason = _why_invalid(values, notes)
                 if reason is not None and self.on_error == "raise":
                     raise ScoringError(
                         f"question {item.question_id!r}, arm {task.arm.name}, phase "
@@ -283,7 +308,7 @@ class Runner:
                     record = task.missing_pass(s, order, reason)
                     yield record | {"seconds": seconds}
                     continue
-                mass = float(scores.option_mass[p, m])
+                mass = float(option_mass[p, m])
                 yield fields | {
                     "order": order.tolist(),
                     "logprobs": values[order].tolist(),
@@ -327,23 +352,74 @@ def _blocks(
         yield view, [s], np.flatnonzero(left[s])
 
 
-def check_scores(
-    scorer: Scorer, scores: OptionScores, shape: tuple[int, int, int]
-) -> NDArray[np.float64]:
-    """Return the log-probabilities when they are what a scorer must return.
+def check_scorer(scorer: object) -> None:
+    """Refuse what has no method ``score`` that can be called as a run calls it.
 
     Raises
     ------
     ScoringError
-        If a shape is another one, or a log-probability is above 0.
+        Saying how the method must look.
     """
     name = type(scorer).__name__
-    content = np.asarray(scores.logprobs, np.float64)
-    mass = np.asarray(scores.option_mass, np.float64)
-    if content.shape != shape or mass.shape != shape[:2]:
+    wanted = "a scorer needs a method score(self, clip, question, options, *, orders)"
+    score = getattr(scorer, "score", None)
+    if isinstance(scorer, type):
         raise ScoringError(
-            f"{name}.score returned logprobs of shape {content.shape} and option_mass "
-            f"of shape {mass.shape} for (phases, orders, options) = {shape}"
+            f"{scorer.__name__} is a class; give an object of it: {scorer.__name__}()"
+        )
+    if not callable(score):
+        raise ScoringError(f"{name} has no method score; {wanted}")
+    try:
+        signature = inspect.signature(score)
+    except (TypeError, ValueError):  # a compiled function may have none
+        return
+    try:
+        signature.bind(None, "", (), orders=None)
+    except TypeError as error:
+        raise ScoringError(
+            f"{name}.score{signature} cannot be called: {error}; {wanted}"
+        ) from None
+
+
+def check_scores(
+    scorer: Scorer, scores: object, shape: tuple[int, int, int]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return log-probabilities and option mass of what a scorer returned.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        Named in messages.
+    scores : OptionScores or array_like, shape (S, M, K)
+        Of an array the option mass is the sum of its exponentials over the options.
+    shape : (int, int, int)
+        (S, M, K).
+
+    Returns
+    -------
+    logprobs : ndarray, shape (S, M, K), float64
+    option_mass : ndarray, shape (S, M), float64
+
+    Raises
+    ------
+    ScoringError
+        If it is neither, a shape is another one, or a log-probability is above 0.
+    """
+    name = type(scorer).__name__
+    wanted = (
+        "it must be OptionScores, or an array of log-probabilities of shape "
+        f"(phases, orders, options) = {shape}"
+    )
+    has_mass = hasattr(scores, "logprobs") and hasattr(scores, "option_mass")
+    content = _numbers(getattr(scores, "logprobs", scores))
+    if content is None or (content.ndim == 0 and not has_mass):
+        raise ScoringError(
+            f"{name}.score returned {reprlib.repr(scores)}, a "
+            f"{type(scores).__name__}; {wanted}"
+        )
+    if content.shape != shape:
+        raise ScoringError(
+            f"{name}.score returned logprobs of shape {content.shape}; {wanted}"
         )
     finite = content[np.isfinite(content)]
     if finite.size and finite.max() > 1e-6:
@@ -351,7 +427,25 @@ def check_scores(
             f"{name}.score returned a log-probability of {finite.max():.6g}; it must "
             "be <= 0. Logits need a log-softmax first, losses a change of sign"
         )
-    return content
+    if not has_mass:
+        return content, np.exp(content).sum(axis=-1)
+    mass = _numbers(getattr(scores, "option_mass", None))
+    if mass is None or mass.shape != shape[:2]:
+        found = "what is no number" if mass is None else f"shape {mass.shape}"
+        raise ScoringError(
+            f"{name}.score returned option_mass of {found}; it must have the shape "
+            f"(phases, orders) = {shape[:2]}"
+        )
+    return content, mass
+
+
+def _numbers(values: object) -> NDArray[np.float64] | None:
+    """Return values as an array of float64; None when they are no real numbers."""
+    try:
+        table = np.asarray(values)
+    except (TypeError, ValueError):  # rows of different lengths
+        return None
+    return table.astype(np.float64) if table.dtype.kind in "iuf" else None
 
 
 def _why_invalid(values: NDArray[np.float64], notes: Sequence[str]) -> str | None:

@@ -122,7 +122,7 @@ class VideoInfo:
     size_changes: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Clip:
     """The frames that one grid takes from one video.
 
@@ -155,3 +155,13 @@ class Clip:
     def __post_init__(self) -> None:
         if self.damaged is None:
             object.__setattr__(self, "damaged", np.zeros(self.indices.shape, np.bool_))
+
+    def __repr__(self) -> str:
+        parts = [f"frames of shape {self.frames.shape}"]
+        if self.indices.size:
+            parts.append(f"indices {self.indices.min()} to {self.indices.max()}")
+        if self.missing.any():
+            parts.append(f"{np.count_nonzero(self.missing)} missing")
+        # A clip can be made of frames that come from no file.
+        path = getattr(self.info, "path", None)
+        return f"<Clip {path!r}: {', '.join(parts)}>"

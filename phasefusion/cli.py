@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import inspect
 import json
 import os
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from phasefusion.errors import (
-    BackendUnavailableError,
     PhaseFusionError,
     PhaseFusionWarning,
     RecordError,
@@ -25,6 +25,8 @@ from phasefusion.errors import (
 )
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from rich.console import Console
 
     from phasefusion.scoring.protocol import Scorer
@@ -118,7 +120,10 @@ def run(
     ] = None,
     scorer: Annotated[
         str | None,
-        typer.Option(help="MODULE:NAME of a scorer, or of a function that makes one."),
+        typer.Option(
+            help="MODULE:NAME or FILE.py:NAME of a scorer, or of a function that "
+            "makes one."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Run folder (runs/<questions>).")
@@ -137,14 +142,16 @@ def run(
     n_orders: Annotated[int, typer.Option(help="How many shared orders.")] = 10,
     dense: Annotated[int, typer.Option(help="Frames of the dense pass.")] = 32,
     score: Annotated[
-        Score, typer.Option(help="Score option letters or option texts.")
-    ] = Score.letter,
+        Score | None,
+        typer.Option(help="Score option letters (the default) or texts, of --model."),
+    ] = None,
     device: Annotated[
-        str | None, typer.Option(help="torch device, such as cpu or cuda:0.")
+        str | None, typer.Option(help="torch device of --model, such as cpu or cuda:0.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of shared orders and ties.")] = 0,
     limit: Annotated[
-        int | None, typer.Option(help="Only the first questions; raise it later.")
+        int | None,
+        typer.Option(help="Only the first questions; raise it later."),
     ] = None,
     threads: Annotated[int, typer.Option(help="Decoding threads.")] = 1,
     on_error: Annotated[
@@ -159,9 +166,17 @@ def run(
     """
     if (model is None) == (scorer is None):
         raise typer.BadParameter("give either --model or --scorer")
-    options: dict[str, Any] = {"score": score.value}
+    _check_limit(limit)
+    options: dict[str, Any] = {}
+    if score is not None:
+        options["score"] = score.value
     if device is not None:
         options["device"] = device
+    if scorer is not None and options:
+        raise typer.BadParameter(
+            f"--{' and --'.join(options)} can be given with --model only; a scorer of "
+            "--scorer sets its own"
+        )
     made = _model(model, **options) if model else _scorer(str(scorer))
     out = out or Path("runs") / questions.stem
     _evaluate_and_report(
@@ -201,6 +216,7 @@ def demo(
     """Run the small shipped model on the shipped clips and report."""
     from phasefusion import tinyvlm
 
+    _check_limit(limit)
     scorer = _model(str(tinyvlm.model_dir()), device="cpu", dtype="float32")
     import torch
 
@@ -214,6 +230,12 @@ def demo(
         threads=threads,
         progress=False if quiet else None,
     )
+
+
+def _check_limit(limit: int | None) -> None:
+    """Refuse an empty run before a model is loaded for it."""
+    if limit is not None and limit < 1:
+        raise typer.BadParameter(f"--limit is {limit}; it must be at least 1")
 
 
 def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
@@ -231,13 +253,12 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
 
 
 def _model(name: str, **options: Any) -> Scorer:
-    try:
-        from phasefusion.scoring import HFOptionScorer
-    except ImportError as error:
-        raise BackendUnavailableError(
-            f"--model needs torch and transformers ({error}); install them with "
-            "pip install 'phasefusion[hf]'"
-        ) from None
+    from phasefusion.scoring import HFOptionScorer
+    from phasefusion.scoring.source import check_folder, local_folder
+
+    folder = local_folder(name)  # before transformers, which is slow to load
+    if folder is not None:
+        check_folder(folder)
     with contextlib.suppress(ImportError):  # from_pretrained says what is missing
         logging: Any = importlib.import_module("transformers.utils.logging")
         logging.disable_progress_bar()
@@ -245,17 +266,22 @@ def _model(name: str, **options: Any) -> Scorer:
 
 
 def _scorer(spec: str) -> Scorer:
-    module_name, _, name = spec.partition(":")
-    if not name:
+    from phasefusion._runner import check_scorer
+
+    module_name, _, name = spec.rpartition(":")
+    if not (module_name and name):
         raise typer.BadParameter(
-            "--scorer must be MODULE:NAME, such as mypackage.scorers:make, "
-            f"not {spec!r}"
+            "--scorer must be MODULE:NAME, such as mypackage.scorers:make, or "
+            f"FILE.py:NAME, not {spec!r}"
         )
-    sys.path.insert(0, os.getcwd())  # a module beside the question file
     try:
-        made = getattr(importlib.import_module(module_name), name)
+        made = getattr(_module(module_name), name)
     except (ImportError, AttributeError) as error:
-        raise ScoringError(f"--scorer {spec}: {error}") from None
+        raise ScoringError(f"--scorer {spec}: {error}") from error
+    except Exception as error:
+        raise ScoringError(
+            f"--scorer {spec}: {module_name} cannot be imported: {_one_line(error)}"
+        ) from error
     if not hasattr(made, "score") or isinstance(made, type):
         try:
             inspect.signature(made).bind()
@@ -264,13 +290,43 @@ def _scorer(spec: str) -> Scorer:
                 f"--scorer {spec}: must be a scorer, or be callable without "
                 f"arguments to make one: {error}"
             ) from None
-        made = made()
-    if not hasattr(made, "score"):
-        raise ScoringError(
-            f"--scorer {spec}: a {type(made).__name__} has no method score"
-        )
+        try:
+            made = made()
+        except Exception as error:
+            raise ScoringError(
+                f"--scorer {spec}: {name}() raised {_one_line(error)}"
+            ) from error
+    try:
+        check_scorer(made)
+    except ScoringError as error:
+        raise ScoringError(f"--scorer {spec}: {error}") from None
     scorer: Scorer = made
     return scorer
+
+
+def _module(name: str) -> ModuleType:
+    """Import a module by name, or a file by its path."""
+    if not name.endswith(".py"):
+        if os.sep in name:
+            raise ImportError(f"{name} is neither a module's name nor a .py file")
+        sys.path.insert(0, os.getcwd())  # a module beside the question file
+        return importlib.import_module(name)
+    path = Path(name)
+    if not path.is_file():
+        raise ImportError(f"there is no file {name}")
+    sys.path.insert(0, str(path.parent.resolve()))  # what the file itself imports
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{name} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)  # where dataclasses look for it
+    spec.loader.exec_module(module)
+    return module
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 @app.command(

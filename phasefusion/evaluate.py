@@ -16,7 +16,7 @@ import orjson
 from numpy.typing import NDArray
 
 from phasefusion import orders as option_orders
-from phasefusion._runner import Arm, Runner
+from phasefusion._runner import Arm, Runner, check_scorer
 from phasefusion.datasets import Item, load_questions
 from phasefusion.errors import DatasetError
 from phasefusion.grid import PhaseGrid
@@ -162,6 +162,7 @@ def evaluate(
         raise DatasetError(f'on_error must be "mark" or "raise", not {on_error!r}')
     if limit is not None and limit < 1:
         raise DatasetError(f"limit must be >= 1, not {limit}")
+    check_scorer(scorer)
     threads = check_threads(threads)
     grid = PhaseGrid(
         budget, 1 if protocol == "quick" else phases, origin, by=by, short=short
@@ -172,6 +173,9 @@ def evaluate(
     orders_of = {
         k: _orders(order_settings, k) for k in {len(item.options) for item in items}
     }
+    described = _describe(scorer)
+    # Files identify a local model; where they lie may differ when the run goes on.
+    place = described.pop("path", None) if "sha256" in described else None
     description = {
         "settings": {
             "protocol": protocol,
@@ -185,10 +189,11 @@ def evaluate(
             "seed": seed,
             "on_error": on_error,
             "questions_sha256": source["sha256"],
-            "scorer": _describe(scorer),
+            "scorer": described,
         },
         "versions": versions(),
         "questions": source,
+        "model": {"path": place},
         "host": {"platform": platform.platform(), "machine": platform.machine()},
         "command": list(sys.argv),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -8,18 +8,13 @@ import platform
 from importlib import metadata
 from typing import Any
 
+from phasefusion._install import remedy
 from phasefusion.errors import BackendUnavailableError
 
 _MODULES = {
     "_core": "grids, posteriors, statistics",
     "_frames": "resizing and normalising",
     "_video": "decoding (FFmpeg)",
-}
-_REMEDY = {
-    "_video": "install FFmpeg 5.1 or newer with its development files and pkg-config, "
-    "then install phasefusion again",
-    "torch": "pip install 'phasefusion[hf]'",
-    "transformers": "pip install 'phasefusion[hf]'",
 }
 _PACKAGES = ("numpy", "scipy", "orjson", "rich", "typer", "jinja2")
 _OPTIONAL = ("torch", "transformers")
@@ -44,14 +39,14 @@ def describe() -> dict[str, dict[str, Any]]:
             modules[name] = purpose
         except ImportError as error:
             modules[name] = None
-            missing[name] = f"{purpose}: {error}; {_REMEDY.get(name, 'reinstall')}"
+            missing[name] = f"{purpose}: {error}; {remedy(name)}"
     packages: dict[str, str | None] = {}
     for name in (*_PACKAGES, *_OPTIONAL):
         try:
             packages[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             packages[name] = None
-            missing[name] = _REMEDY.get(name, f"pip install {name}")
+            missing[name] = remedy(name)
     return {
         "phasefusion": {
             "version": __version__,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._install import FFMPEG
 from phasefusion._video_records import Clip, StreamInfo, VideoInfo
 from phasefusion.errors import (
     BackendUnavailableError,
@@ -45,6 +46,7 @@ OnError: TypeAlias = Literal["raise", "mark"]
 PathArgument: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 
 _MAX_THREADS = 64
+_MAX_BYTES = 2**36
 _MISSING = 2
 _DAMAGED = 1
 
@@ -54,10 +56,7 @@ def _backend() -> ModuleType:
         from phasefusion import _video
     except ImportError as error:
         raise BackendUnavailableError(
-            f"video decoding is not available: {error}. Install FFmpeg 5.1 or newer "
-            "with its headers and build again: apt-get install libavformat-dev "
-            "libavcodec-dev libavutil-dev libswscale-dev && "
-            "pip install --no-binary phasefusion --force-reinstall phasefusion"
+            f"video decoding is not available: {error}; {FFMPEG}"
         ) from error
     return _video
 
@@ -89,6 +88,24 @@ def ffmpeg_versions() -> dict[str, str]:
     """
     versions: dict[str, str] = _backend().ffmpeg_versions()
     return versions
+
+
+def _room_bytes() -> int:
+    """Most bytes of pixels that one call may return: half the memory, 64 GiB at most.
+
+    Whoever asks for more has mistaken a budget; the system would end the process.
+    """
+    try:
+        memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return _MAX_BYTES
+    return min(memory_bytes // 2, _MAX_BYTES)
+
+
+def most_frames(grid: PhaseGrid, n_frames: int) -> int:
+    """Frames that a grid takes of a clip, at most; the grid itself is not computed."""
+    n_wanted = grid.budget * grid.phases
+    return n_wanted if grid.short == "repeat" else min(n_wanted, n_frames)
 
 
 def _fraction(pair: tuple[int, int]) -> Fraction | None:
@@ -324,6 +341,7 @@ class Video:
             If an index is out of range; negative ones are.
         VideoError
             If a wanted frame does not decode soundly; the message lists the indices.
+            If the frames would take more than half the memory, or 64 GiB.
 
         Warns
         -----
@@ -332,6 +350,7 @@ class Video:
         """
         _check_on_error(on_error)
         wanted = self._checked(indices)
+        self._check_room(len(wanted))
         frames = np.empty(
             (len(wanted), self._info.height, self._info.width, 3), np.uint8
         )
@@ -340,6 +359,18 @@ class Video:
         if unsound:
             warnings.warn(unsound, DamagedFrameWarning, stacklevel=2)
         return frames
+
+    def _check_room(self, n_frames: int) -> None:
+        """Refuse more pixels than `_room_bytes` before any memory is taken."""
+        height, width = self._info.height, self._info.width
+        need_bytes = n_frames * height * width * 3
+        if need_bytes > _room_bytes():
+            raise VideoError(
+                f"{self._info.path}: {n_frames} frames of {width}x{height} take "
+                f"{need_bytes / 2**30:.1f} GiB; the limit is "
+                f"{_room_bytes() / 2**30:.1f} GiB (half the memory, at most 64 GiB). "
+                "Take fewer frames or phases at a time"
+            )
 
     def _checked(self, indices: ArrayLike) -> NDArray[np.int64]:
         array = np.asarray(indices)
@@ -382,6 +413,7 @@ class Video:
 
     def _read_grids(self, grids: Sequence[PhaseGrid], on_error: OnError) -> list[Clip]:
         """One decode for all grids; again if damage turns out to have moved frames."""
+        self._check_room(sum(most_frames(grid, len(self)) for grid in grids))
         for _ in range(2):
             indices = [grid.select(self._pts, self._info.end_pts) for grid in grids]
             size = (self._info.height, self._info.width, 3)
@@ -510,7 +542,7 @@ def read_clips(
     Raises
     ------
     FileNotFoundError, VideoError, BackendUnavailableError, GridError
-        As `read_clip`.
+        As `read_clip`. The limit on memory is one on the frames of all grids together.
     """
     _check_on_error(on_error)
     if not grids:

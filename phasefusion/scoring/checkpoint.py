@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from phasefusion._install import HUGGING_FACE
 from phasefusion.errors import (
     BackendUnavailableError,
     FallbackWarning,
+    PhaseFusionError,
     ScoringError,
 )
 from phasefusion.scoring.pixels import PixelSettings, pixel_settings
-
-_INSTALL = 'pip install "phasefusion[hf]"'
+from phasefusion.scoring.source import json_file, one_line
 
 
 def backend() -> tuple[Any, Any]:
@@ -28,9 +29,50 @@ def backend() -> tuple[Any, Any]:
         except ImportError as error:
             raise BackendUnavailableError(
                 f"scoring with Hugging Face models needs {name}, which cannot be "
-                f"imported ({error}); install it with: {_INSTALL}"
+                f"imported ({error}); install it with: {HUGGING_FACE}"
             ) from error
     return modules[0], modules[1]
+
+
+def torch_dtype(torch: Any, dtype: Any) -> Any:
+    """Return the dtype of a name; anything else as it is."""
+    if not isinstance(dtype, str) or dtype == "auto":
+        return dtype
+    found = getattr(torch, dtype.removeprefix("torch."), None)
+    if not isinstance(found, torch.dtype):
+        raise ScoringError(
+            f'dtype {dtype!r} is none of torch; give "auto", "float32", "bfloat16" or '
+            '"float16"'
+        )
+    return found
+
+
+def usable_device(torch: Any, device: Any) -> Any:
+    """Return the device, by default the first CUDA device, if it can be used."""
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except Exception as error:
+        raise ScoringError(
+            f"device {str(device)!r} cannot be used ({one_line(error)}); give cpu, or "
+            "cuda:0 where there is a GPU"
+        ) from error
+    return device
+
+
+@contextlib.contextmanager
+def loading(source: str, what: str) -> Iterator[None]:
+    """Turn any failure of the libraries to load a checkpoint into one line."""
+    try:
+        yield
+    except PhaseFusionError:
+        raise
+    except Exception as error:
+        raise ScoringError(
+            f"{source}: the {what} cannot be loaded ({one_line(error)}); check that "
+            "its files are whole and that transformers is new enough for them"
+        ) from error
 
 
 def unpack(
@@ -62,24 +104,28 @@ def unpack(
     return tokenizer, template, pixels
 
 
-def preprocessor_config(source: str, revision: str | None) -> dict[str, Any]:
+def preprocessor_config(
+    source: str, revision: str | None, *, cache_only: bool = False
+) -> dict[str, Any]:
     """Return the video settings of a checkpoint, or nothing when it has none.
 
     They are a part of ``processor_config.json`` in new checkpoints, and a file of
     their own in older ones.
     """
-    nested = read_json(source, "processor_config.json", revision)
+    nested = read_json(source, "processor_config.json", revision, cache_only=cache_only)
     for part in ("video_processor", "image_processor"):
         if isinstance(nested.get(part), dict):
             return dict(nested[part])
     for name in ("video_preprocessor_config.json", "preprocessor_config.json"):
-        config = read_json(source, name, revision)
+        config = read_json(source, name, revision, cache_only=cache_only)
         if config:
             return config
     return {}
 
 
-def read_json(source: str, name: str, revision: str | None) -> dict[str, Any]:
+def read_json(
+    source: str, name: str, revision: str | None, *, cache_only: bool = False
+) -> dict[str, Any]:
     """Return a JSON file of a checkpoint, empty when the checkpoint has none."""
     path: Path | None = Path(source) / name
     if not Path(source).is_dir():
@@ -89,18 +135,13 @@ def read_json(source: str, name: str, revision: str | None) -> dict[str, Any]:
             source,
             name,
             revision=revision,
+            local_files_only=cache_only,
             _raise_exceptions_for_missing_entries=False,
         )
         path = None if found is None else Path(found)
     if path is None or not path.is_file():
         return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ScoringError(f"{path} is not JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise ScoringError(f"{path} holds {type(content).__name__}; need an object")
-    return content
+    return json_file(path)
 
 
 def warn_defaults(source: str) -> None:

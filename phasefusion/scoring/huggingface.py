@@ -14,9 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion.errors import OptionError, ScoringError
 from phasefusion.scoring.checkpoint import (
     backend,
+    loading,
     preprocessor_config,
     read_json,
+    torch_dtype,
     unpack,
+    usable_device,
     warn_defaults,
 )
 from phasefusion.scoring.letters import (
@@ -39,13 +42,18 @@ from phasefusion.scoring.protocol import (
     check_orders,
     check_question,
 )
+from phasefusion.scoring.source import (
+    check_family,
+    check_folder,
+    check_hub,
+    folder_sha256,
+    local_folder,
+)
 
 if TYPE_CHECKING:
     from phasefusion.video import Clip
 
 Timestamps = Literal["true", "frozen"]
-
-_FAMILY = ("qwen2_5_vl", "qwen2_vl")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,12 +145,10 @@ class HFOptionScorer:
         _check_choice("score", score, ("letter", "text", "text-normalised"))
         _check_choice("letter_variants", letter_variants, ("sum", "in-context"))
         _check_choice("timestamps", timestamps, ("true", "frozen"))
-        kind = getattr(model.config, "model_type", None)
-        if kind not in _FAMILY:
-            raise ScoringError(
-                f"model type {kind!r} is not served; served are {', '.join(_FAMILY)}. "
-                "Any other model can be wrapped in a class with a score method"
-            )
+        check_family(
+            {"model_type": getattr(model.config, "model_type", None)},
+            type(model).__name__,
+        )
         tokenizer, self._template, settings = unpack(
             model, processor, tokenizer, pixels
         )
@@ -176,6 +182,9 @@ class HFOptionScorer:
             "path": getattr(model.config, "_name_or_path", "") or None,
             "revision": getattr(model.config, "_commit_hash", None),
         }
+        folder = self._source["path"]
+        is_local = folder is not None and Path(folder).is_dir()
+        self._folder = Path(folder).resolve() if is_local else None
 
     @classmethod
     def from_pretrained(
@@ -211,6 +220,10 @@ class HFOptionScorer:
 
         Raises
         ------
+        ScoringError
+            If there is no such folder or id, a file of it is missing, cut short or
+            does not load, the model is of another family, or the device or dtype
+            cannot be used. What the files show is found before torch is loaded.
         BackendUnavailableError
             If torch or transformers is missing.
 
@@ -220,34 +233,46 @@ class HFOptionScorer:
             If the checkpoint has no preprocessor file and neither `size` nor `pixels`
             is given, so that the family's defaults are used.
         """
-        torch, transformers = backend()
         source = str(path_or_id)
-        if isinstance(dtype, str) and dtype != "auto":
-            dtype = getattr(torch, dtype)
-        arguments: dict[str, Any] = {"dtype": dtype, "revision": revision}
+        folder = local_folder(source)
+        cache_only, commit = False, None
+        if folder is None:
+            cache_only, commit = check_hub(source, revision)
+        else:
+            check_folder(folder)
+            source = str(folder)
+        torch, transformers = backend()
+        dtype = torch_dtype(torch, dtype)
+        device = usable_device(torch, device)
+        where = {"revision": revision, "local_files_only": cache_only}
+        arguments: dict[str, Any] = {"dtype": dtype, **where}
         if attn_implementation is not None:
             arguments["attn_implementation"] = attn_implementation
-        model = transformers.AutoModelForImageTextToText.from_pretrained(
-            source, **arguments
-        )
-        tokenizer = transformers.AutoTokenizer.from_pretrained(
-            source, revision=revision
-        )
-        if getattr(tokenizer, "chat_template", None) is None:
-            legacy = read_json(source, "chat_template.json", revision)
-            tokenizer.chat_template = legacy.get("chat_template")
-        if options.get("pixels") is None:
-            config = preprocessor_config(source, revision)
-            if not config and options.get("size") is None:
-                warn_defaults(source)
-            options["pixels"] = pixel_settings(config, model.config.vision_config)
-        if device is None:
-            device = "cuda" if torch.cuda.is_available() else "cpu"
+        with loading(source, "model"):
+            model = transformers.AutoModelForImageTextToText.from_pretrained(
+                source, **arguments
+            ).to(device)
+        with loading(source, "tokenizer"):
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source, **where)
+        with loading(source, "preprocessor settings"):
+            if getattr(tokenizer, "chat_template", None) is None:
+                legacy = read_json(
+                    source, "chat_template.json", revision, cache_only=cache_only
+                )
+                tokenizer.chat_template = legacy.get("chat_template")
+            if options.get("pixels") is None:
+                config = preprocessor_config(source, revision, cache_only=cache_only)
+                if not config and options.get("size") is None:
+                    warn_defaults(source)
+                options["pixels"] = pixel_settings(config, model.config.vision_config)
         scorer = cls(model, tokenizer=tokenizer, device=device, **options)
         scorer._source = {
-            "path": source,
-            "revision": getattr(model.config, "_commit_hash", None) or revision,
+            "path": str(path_or_id),
+            "revision": getattr(model.config, "_commit_hash", None)
+            or commit
+            or revision,
         }
+        scorer._folder = None if folder is None else folder.resolve()
         return scorer
 
     def score(
@@ -319,7 +344,11 @@ class HFOptionScorer:
         return OptionScores(logprobs, mass, table, self._score, tuple(notes))
 
     def describe(self) -> dict[str, Any]:
-        """Return what is needed to repeat the scores, JSON-able."""
+        """Return what is needed to repeat the scores, JSON-able.
+
+        A model of a folder is identified by "sha256", over the contents of all files
+        that decide the scores; its "path" says only where it was.
+        """
         torch, transformers = backend()
         letters: Any = None
         if self._score == "letter":
@@ -332,6 +361,7 @@ class HFOptionScorer:
             "model_class": type(self._model).__name__,
             "model_type": self._model.config.model_type,
             **self._source,
+            **self._content(),
             "dtype": str(self._model.dtype).removeprefix("torch."),
             "device": str(self._model.device),
             "transformers": transformers.__version__,
@@ -345,6 +375,21 @@ class HFOptionScorer:
             "reuse_prefix": self._passes.reuse_prefix,
             "batch_size": self._passes.batch_size,
         }
+
+    def _content(self) -> dict[str, Any]:
+        if self._folder is None:
+            return {}
+        digest = folder_sha256(self._folder)
+        kind = self._model.config.model_type
+        return {"model": f"{kind}, sha256 {digest[:12]}", "sha256": digest}
+
+    def __repr__(self) -> str:
+        name = self._source["path"] or type(self._model).__name__
+        dtype = str(self._model.dtype).removeprefix("torch.")
+        return (
+            f"<{type(self).__name__} {name!r}: {self._model.config.model_type}, "
+            f"{dtype} on {self._model.device}, scores {self._score}>"
+        )
 
     # Prompts and tokens
 

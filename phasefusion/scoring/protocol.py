@@ -122,6 +122,25 @@ class Scorer(Protocol):
 
     A scorer may also have ``describe() -> dict`` with what is needed to repeat its
     scores (model, revision, prompt, versions); it is then stored with the run.
+
+    Notes
+    -----
+    A run that is continued asks only for the phases and orders that are not on disk,
+    so a score must not depend on which other phases or orders are asked for in the
+    same call. What differs between calls, as random noise does, has to come from the
+    frames, the question, the options and the order alone.
+
+    Examples
+    --------
+    >>> class Longest:
+    ...     def score(self, clip, question, options, *, orders=None):
+    ...         lengths = np.array([len(text) for text in options], float)
+    ...         logprobs = lengths - np.log(np.exp(lengths).sum())
+    ...         return np.broadcast_to(
+    ...             logprobs, (len(clip.frames), len(orders), len(options))
+    ...         )
+    >>> isinstance(Longest(), Scorer)
+    True
     """
 
     def score(
@@ -131,8 +150,28 @@ class Scorer(Protocol):
         options: Sequence[str],
         *,
         orders: ArrayLike | None = None,
-    ) -> OptionScores:
-        """Score every option in every phase of `clip` and every option order."""
+    ) -> OptionScores | ArrayLike:
+        """Score every option in every phase of `clip` and every option order.
+
+        Parameters
+        ----------
+        clip : Clip
+            S phases of b frames: ``clip.frames`` has shape (S, b, H, W, 3).
+        question : str
+        options : sequence of str
+            K option texts in the order of the question file.
+        orders : array_like of int, shape (M, K), optional
+            ``orders[m, pos]`` is the number of the option shown at position ``pos``.
+
+        Returns
+        -------
+        scores : OptionScores or array_like, shape (S, M, K)
+            Either `OptionScores`, or natural log-probabilities alone: entry
+            ``[s, m, k]`` belongs to the option that was given as number ``k``,
+            wherever order ``m`` shows it. Of these alone, the option mass is the sum
+            of their exponentials over the options, and a row of NaN is an invalid
+            pass.
+        """
         ...
 
 

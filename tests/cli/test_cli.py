@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import warnings
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 from pixel_scorer import make_clip, make_questions
 
-from phasefusion import PhaseGrid
+from phasefusion import PhaseGrid, tinyvlm
 from phasefusion.cli import main
 from phasefusion.errors import DuplicateFrameWarning, OptionWarning
 from phasefusion.records import iter_passes
@@ -131,6 +133,10 @@ def test_other_protocols(call, tmp_path, protocol):
         (["frames", "none.mp4"], "none.mp4"),
         (["frames", "questions.jsonl"], "questions.jsonl"),
         (["frames", "clip0.mp4", "--origin", "2"], "origin"),
+        (
+            ["frames", "clip0.mp4", "-b", "1000000000"],
+            "clip0.mp4: 3000000000 frames of 64x48 take 25749.2 GiB; the limit is",
+        ),
         (["frames", "clip0.mp4", "--width", "1"], "width_px must be 16"),
         (["samplers", "--frames", "0"], "n_frames"),
         (["nonsense"], "No such command"),
@@ -263,16 +269,39 @@ def test_without_ffmpeg_and_torch(folder):
     found = json.loads(done.stdout)
     assert found["modules"]["_video"] is None
     assert found["phasefusion"]["ffmpeg"] is None
-    assert "install FFmpeg" in found["missing"]["_video"]
+    assert found["missing"]["_video"] == (
+        "decoding (FFmpeg): phasefusion._video is hidden; install the FFmpeg "
+        "development packages, 5.1 or newer (apt-get install pkg-config "
+        "libavformat-dev libavcodec-dev libavutil-dev libswscale-dev), and install "
+        "phasefusion again from its source folder: pip install ."
+    )
     done = without(hidden, "samplers", "-n", "30", cwd=folder)
     assert done.returncode == 0, done.stderr
     done = without(hidden, "frames", "clip0.mp4", cwd=folder)
     assert done.returncode == 2
-    assert "FFmpeg" in done.stderr
-    done = without(hidden, "run", "questions.jsonl", "--model", "none", cwd=folder)
+    assert done.stderr == (
+        "phasefusion: error: video decoding is not available: phasefusion._video is "
+        "hidden; install the FFmpeg development packages, 5.1 or newer (apt-get "
+        "install pkg-config libavformat-dev libavcodec-dev libavutil-dev "
+        "libswscale-dev), and install phasefusion again from its source folder: pip "
+        "install .\n"
+    )
+    words = ["run", "questions.jsonl", "--model"]
+    folder_of_model = str(tinyvlm.model_dir())
+    done = without({"torch"}, *words, folder_of_model, cwd=folder)
     assert done.returncode == 2
-    assert "torch" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr == (
+        "phasefusion: error: scoring with Hugging Face models needs torch, which "
+        "cannot be imported (torch is hidden); install it with: pip install torch "
+        "transformers pillow\n"
+    )
+    done = without(hidden, *words, "./none", cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "phasefusion: error: ./none: there is no such folder; give a folder as "
+        "save_pretrained writes it, with the processor's files, or an id of the "
+        "Hugging Face hub\n"
+    )
 
 
 def test_help_loads_nothing_heavy(folder):
@@ -310,7 +339,6 @@ def test_no_color_and_a_closed_pipe(folder, tmp_path):
 
 
 def test_interrupted_run_says_that_it_can_go_on(folder, tmp_path):
-    import signal
     import time
 
     path = os.pathsep.join([str(ROOT / "tests"), *sys.path])
@@ -328,6 +356,8 @@ def test_interrupted_run_says_that_it_can_go_on(folder, tmp_path):
         cwd=folder,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell that starts tests in the background has them ignore the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     passes = tmp_path / "run" / "passes.jsonl"
     deadline = time.monotonic() + 60
@@ -371,3 +401,171 @@ def test_demo_runs_the_shipped_model_and_resumes(call, tmp_path, monkeypatch):
     assert run["settings"]["scorer"]["model_type"] == "qwen2_5_vl"
     assert run["settings"]["scorer"]["torch"] == torch.__version__
     assert run["settings"]["scorer"]["prompt"]["text"].startswith("{question}")
+
+
+SCORERS = """
+import pixel_scorer
+
+class Base(pixel_scorer.PixelScorer):
+    pass
+
+class NoOrders:
+    def score(self, clip, question, options):
+        pass
+
+class NoScore:
+    pass
+
+class Raises(Base):
+    def score(self, clip, question, options, *, orders=None):
+        raise IndexError("no such\\nlayer")
+
+def fails():
+    raise FileNotFoundError("no weights\\nanywhere")
+
+nothing = 3
+"""
+
+
+@pytest.fixture
+def scorers(folder):
+    (folder / "myscorers.py").write_text(SCORERS)
+    (folder / "broken_scorers.py").write_text("def x(:")
+    yield folder
+    sys.modules.pop("myscorers", None)
+
+
+METHOD = "a scorer needs a method score(self, clip, question, options, *, orders)"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("./none.py:Base", "there is no file ./none.py"),
+        ("./none:Base", "./none is neither a module's name nor a .py file"),
+        ("myscorers:Nope", "module 'myscorers' has no attribute 'Nope'"),
+        (
+            "./myscorers.py:fails",
+            "fails() raised FileNotFoundError: no weights anywhere",
+        ),
+        (
+            "./myscorers.py:NoOrders",
+            "NoOrders.score(clip, question, options) cannot be called: got an "
+            f"unexpected keyword argument 'orders'; {METHOD}",
+        ),
+        ("myscorers:NoScore", f"NoScore has no method score; {METHOD}"),
+        (
+            "myscorers:nothing",
+            "must be a scorer, or be callable without arguments to make one: 3 is not "
+            "a callable object",
+        ),
+    ],
+)
+def test_wrong_scorers_are_one_line(call, scorers, spec, message):
+    code, out, err = call("run", "questions.jsonl", "--scorer", spec)
+    assert (code, out) == (2, "")
+    assert err == f"phasefusion: error: --scorer {spec}: {message}\n"
+
+
+def test_a_scorer_file_that_is_no_python(call, scorers):
+    code, out, err = call("run", "questions.jsonl", "--scorer", "./broken_scorers.py:x")
+    assert (code, out) == (2, "")
+    assert err.startswith(
+        "phasefusion: error: --scorer ./broken_scorers.py:x: ./broken_scorers.py "
+        "cannot be imported: SyntaxError: "
+    )
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("spec", [":x", "x:", ":", "x"])
+def test_a_scorer_without_module_or_name(call, spec):
+    code, out, err = call("run", "questions.jsonl", "--scorer", spec, columns=300)
+    assert (code, out) == (2, "")
+    assert (
+        "--scorer must be MODULE:NAME, such as mypackage.scorers:make, or "
+        f"FILE.py:NAME, not '{spec}'"
+    ) in err
+
+
+def test_a_scorer_by_path_is_the_one_by_name(call, scorers, tmp_path):
+    words = ["run", "questions.jsonl", *QUICK, "--out", tmp_path / "run", "--scorer"]
+    assert call(*words, "./myscorers.py:Base", "--limit", "1")[0] == 0
+    first = (tmp_path / "run" / "passes.jsonl").stat().st_size
+    code, _, err = call(*words, "myscorers:Base")
+    assert (code, err) == (0, "")
+    assert (tmp_path / "run" / "passes.jsonl").stat().st_size > first
+
+
+def test_a_scorer_that_raises_is_one_line(call, scorers, tmp_path):
+    words = ["--scorer", "myscorers:Raises", *QUICK, "--out", tmp_path / "run"]
+    code, out, err = call("run", "questions.jsonl", *words)
+    assert (code, out) == (2, "")
+    assert err == (
+        "phasefusion: error: question '0-0', arm phase: Raises.score raised "
+        "IndexError: no such layer; what was scored before is on disk, and the same "
+        "command goes on from here\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--score", "text"], "--score"),
+        (["--score", "letter"], "--score"),
+        (["--device", "cpu"], "--device"),
+        (["--device", "cpu", "--score", "text"], "--score and --device"),
+    ],
+)
+def test_options_of_a_model_are_refused_for_a_scorer(call, words, named):
+    code, out, err = scored_with(call, words)
+    assert (code, out) == (2, "")
+    assert (
+        f"{named} can be given with --model only; a scorer of --scorer sets its own"
+    ) in err
+
+
+def scored_with(call, words):
+    return call(
+        "run",
+        "questions.jsonl",
+        "--scorer",
+        "pixel_scorer:make",
+        *words,
+        columns=300,
+    )
+
+
+@pytest.mark.parametrize("words", [["demo"], ["run", "questions.jsonl", "--model"]])
+def test_no_questions_are_refused_before_a_model_loads(call, monkeypatch, words):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    words = [*words, str(tinyvlm.model_dir())] if "--model" in words else words
+    for limit in ("0", "-1"):
+        code, out, err = call(*words, "--limit", limit, columns=300)
+        assert (code, out) == (2, "")
+        assert f"--limit is {limit}; it must be at least 1" in err
+
+
+def test_a_model_moved_elsewhere_goes_on(call, tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    model = shutil.copytree(tinyvlm.model_dir(), tmp_path / "model")
+    out = tmp_path / "run"
+    words = ["run", tinyvlm.questions_path(), "--protocol", "quick", "--quiet"]
+    words += ["--device", "cpu", "--out", out]
+    assert call(*words, "--model", model, "--limit", "1")[0] == 0
+    run = json.loads((out / "run.json").read_text())
+    assert run["model"] == {"path": str(model)}
+    assert "path" not in run["settings"]["scorer"]
+    assert len(run["settings"]["scorer"]["sha256"]) == 64
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call(*words, "--model", "./model", "--limit", "2")
+    assert (code, err) == (0, "")
+    assert len(list(iter_passes(out))) == 2
+    model.rename(tmp_path / "moved")
+    code, _, err = call(*words, "--model", tmp_path / "moved", "--limit", "3")
+    assert (code, err) == (0, "")
+    template = tmp_path / "moved" / "chat_template.jinja"
+    template.write_text(template.read_text() + " ")
+    code, _, err = call(*words, "--model", tmp_path / "moved", "--limit", "4")
+    assert code == 2
+    assert f"{out}: this run was made with other settings" in err
+    assert "sha256: " in err

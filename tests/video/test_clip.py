@@ -8,7 +8,7 @@ import pytest
 
 import phasefusion
 from phasefusion import PhaseGrid
-from phasefusion.errors import DuplicateFrameWarning, VideoError
+from phasefusion.errors import DuplicateFrameWarning, GridError, VideoError
 from phasefusion.video import Video, ffmpeg_versions, read_clip, read_clips
 
 
@@ -142,3 +142,55 @@ def test_versions_name_every_library():
 def test_public_names_lead_here():
     assert phasefusion.read_clip is read_clip
     assert phasefusion.Video is Video
+
+
+@pytest.mark.parametrize(
+    ("budget", "phases"), [(10**9, 1), (1000, 10**6), (10**6, 1000)]
+)
+def test_more_than_the_memory_is_refused_before_it_is_taken(
+    budget, phases, clip, monkeypatch
+):
+    def select(*_):
+        raise AssertionError("the indices alone take gigabytes")
+
+    monkeypatch.setattr(PhaseGrid, "select", select)
+    monkeypatch.setattr("phasefusion.video._room_bytes", lambda: 2**34)
+    path = clip("h264.mp4")
+    with pytest.raises(VideoError) as caught:
+        read_clip(path, PhaseGrid(budget, phases))
+    assert str(caught.value) == (
+        f"{path}: 1000000000 frames of 160x96 take 42915.3 GiB; the limit is 16.0 GiB "
+        "(half the memory, at most 64 GiB). Take fewer frames or phases at a time"
+    )
+
+
+def test_the_limit_is_on_all_grids_and_on_single_frames(clip, monkeypatch):
+    frame_bytes = 160 * 96 * 3
+    monkeypatch.setattr("phasefusion.video._room_bytes", lambda: 30 * frame_bytes)
+    path = clip("h264.mp4")
+    assert len(read_clips(path, [PhaseGrid(10, 2), PhaseGrid(10)])) == 2
+    with pytest.raises(VideoError, match=r"31 frames of 160x96 take 0\.0 GiB; the"):
+        read_clips(path, [PhaseGrid(10, 2), PhaseGrid(11)])
+    with Video(path) as video:
+        assert len(video.read([0] * 30)) == 30
+        with pytest.raises(VideoError, match="31 frames of 160x96"):
+            video.read([0] * 31)
+
+
+def test_a_grid_that_repeats_no_frame_never_takes_more_than_there_is(clip):
+    path = clip("h264.mp4")
+    got = read_clip(path, PhaseGrid(10**9, short="unique"))
+    assert got.frames.shape[:2] == (1, 60)
+    with pytest.raises(GridError, match="60"):
+        read_clip(path, PhaseGrid(10**9, short="error"))
+
+
+def test_a_clip_is_shown_in_one_line(clip):
+    path = str(clip("h264.mp4"))
+    got = read_clip(path, PhaseGrid(4, 2))
+    assert repr(got) == (
+        f"<Clip {path!r}: frames of shape (2, 4, 96, 160, 3), indices "
+        f"{got.indices.min()} to {got.indices.max()}>"
+    )
+    got.missing[0, 1] = True
+    assert repr(got).endswith(", 1 missing>")

@@ -119,6 +119,15 @@ def test_two_threads_in_one_video_are_refused_not_mixed(clip):
         assert all("another thread" in text for text in refused)
 
 
+@pytest.fixture
+def heard_interrupts():
+    """Have SIGINT raise, though a shell that put us in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard_interrupts")
 def test_ctrl_c_stops_a_decode_half_way(clip):
     with Video(clip("long.mp4")) as video:
         began = time.perf_counter()

@@ -1,0 +1,191 @@
+"""What a scorer may return, and what a run says of one that fails."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from pixel_scorer import PixelScorer, make_questions
+
+from phasefusion.errors import OptionError, ScoringError
+from phasefusion.evaluate import evaluate
+from phasefusion.records import iter_passes
+
+WANTED = (
+    "it must be OptionScores, or an array of log-probabilities of shape (phases, "
+    "orders, options) = (1, 1, 2)"
+)
+
+
+@pytest.fixture(scope="module")
+def questions(tmp_path_factory):
+    return make_questions(tmp_path_factory.mktemp("clips"), n_clips=1, per_clip=2)
+
+
+class Changed(PixelScorer):
+    """What `change` makes of the scores."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.change = change
+
+    def score(self, clip, question, options, *, orders=None):
+        scores = super().score(clip, question, options, orders=orders)
+        return self.change(scores)
+
+
+def run(questions, out, scorer, **options):
+    options = {"protocol": "quick", "budget": 4} | options
+    return evaluate(questions, scorer, out=out, progress=False, **options)
+
+
+def untimed(folder):
+    return [p | {"seconds": 0} for p in iter_passes(folder)]
+
+
+@pytest.mark.parametrize(
+    "bare",
+    [
+        lambda scores: scores.logprobs,
+        lambda scores: scores.logprobs.tolist(),
+        lambda scores: scores.logprobs.astype(np.float64, order="F"),
+    ],
+)
+def test_log_probabilities_alone_are_scores(questions, tmp_path, bare):
+    options = {"protocol": "phasefusion", "dense": 10, "n_orders": 3}
+    run(questions, tmp_path / "full", Changed(lambda scores: scores), **options)
+    run(questions, tmp_path / "bare", Changed(bare), **options)
+    full, found = untimed(tmp_path / "full"), untimed(tmp_path / "bare")
+    assert len(found) == len(full) > 20
+    for left, right in zip(full, found, strict=True):
+        assert right.pop("option_mass") == pytest.approx(
+            left.pop("option_mass"), abs=1e-15
+        )
+        assert left == right
+
+
+def test_a_row_of_nan_alone_is_an_invalid_pass(questions, tmp_path):
+    run(questions, tmp_path, Changed(lambda scores: scores.logprobs * np.nan))
+    for row in iter_passes(tmp_path):
+        assert row["invalid"] == "scores: NaN"
+        assert row["option_mass"] is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x: None, f"Changed.score returned None, a NoneType; {WANTED}"),
+        (lambda x: "A", f"Changed.score returned 'A', a str; {WANTED}"),
+        (lambda x: ["A", "B"], f"Changed.score returned ['A', 'B'], a list; {WANTED}"),
+        (lambda x: -0.5, f"Changed.score returned -0.5, a float; {WANTED}"),
+        (
+            lambda x: [[-1.0], [-1.0, -2.0]],
+            f"Changed.score returned [[-1.0], [-1.0, -2.0]], a list; {WANTED}",
+        ),
+        (
+            lambda x: x.logprobs[0].tolist(),
+            f"Changed.score returned logprobs of shape (1, 2); {WANTED}",
+        ),
+        (
+            lambda x: x.logprobs[..., :1],
+            f"Changed.score returned logprobs of shape (1, 1, 1); {WANTED}",
+        ),
+        (
+            lambda x: x.logprobs + 9,
+            r"Changed.score returned a log-probability of \d+.\d+; it must be <= 0. "
+            "Logits need a log-softmax first, losses a change of sign",
+        ),
+    ],
+)
+def test_anything_else_says_what_to_return(questions, tmp_path, change, message):
+    with pytest.raises(ScoringError) as caught:
+        run(questions, tmp_path, Changed(change), limit=1)
+    if r"\d" not in message:
+        message = re.escape(message)
+    assert re.fullmatch(message, str(caught.value))
+
+
+def test_what_is_no_scorer_is_refused_before_anything_is_written(tmp_path):
+    class NoOrders:
+        def score(self, clip, question, options):
+            raise AssertionError
+
+    method = "a scorer needs a method score(self, clip, question, options, *, orders)"
+    for scorer, message in (
+        (
+            NoOrders(),
+            "NoOrders.score(clip, question, options) cannot be called: got an "
+            f"unexpected keyword argument 'orders'; {method}",
+        ),
+        (object(), f"object has no method score; {method}"),
+        (PixelScorer, "PixelScorer is a class; give an object of it: PixelScorer()"),
+    ):
+        with pytest.raises(ScoringError) as caught:
+            run(tmp_path / "none.json", tmp_path / "run", scorer)
+        assert str(caught.value) == message
+    assert not (tmp_path / "run").exists()
+
+
+def fail(error):
+    def change(scores):
+        raise error
+
+    return change
+
+
+def test_a_scorer_that_raises_is_named_and_can_go_on(questions, tmp_path):
+    class Halfway(PixelScorer):
+        def score(self, clip, question, options, *, orders=None):
+            if question.endswith("1?"):
+                raise self.error
+            return super().score(clip, question, options, orders=orders)
+
+    scorer = Halfway()
+    scorer.error = KeyError("no\nsuch word")
+    with pytest.raises(ScoringError) as caught:
+        run(questions, tmp_path, scorer)
+    assert str(caught.value) == (
+        "question '0-1', arm single: Halfway.score raised KeyError: "
+        r"'no\nsuch word'; what was scored before is on disk, and the same command "
+        "goes on from here"
+    )
+    assert caught.value.__cause__ is scorer.error
+    assert [p["question_id"] for p in iter_passes(tmp_path)] == ["0-0"]
+    Halfway.score = PixelScorer.score
+    assert run(questions, tmp_path, Halfway()).n_new == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (
+            RuntimeError("two\n lines"),
+            ScoringError,
+            "question '0-0', arm single: Changed.score raised RuntimeError: two lines; "
+            "what was scored before is on disk, and the same command goes on from here",
+        ),
+        (
+            ValueError(),
+            ScoringError,
+            "question '0-0', arm single: Changed.score raised ValueError; what was "
+            "scored before is on disk, and the same command goes on from here",
+        ),
+        (
+            OptionError("option 0 is bad"),
+            OptionError,
+            "question '0-0', arm single: option 0 is bad",
+        ),
+    ],
+)
+def test_what_a_failing_scorer_said(questions, tmp_path, error, kind, message):
+    with pytest.raises(kind) as caught:
+        run(questions, tmp_path, Changed(fail(error)))
+    assert type(caught.value) is kind
+    assert str(caught.value) == message
+    assert caught.value.__cause__ is error
+
+
+def test_an_interrupt_stays_an_interrupt(questions, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(questions, tmp_path, Changed(fail(KeyboardInterrupt())))
