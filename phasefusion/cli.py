@@ -294,8 +294,12 @@ def report(
 
 def _show_report(run: Path, folder: Path | None, as_json: bool) -> None:
     from phasefusion.report import report as make_report
+    from phasefusion.report.sections import missing_sentence
 
     made = make_report(run)
+    missing = missing_sentence(made.numbers["items"])
+    if missing:
+        print(f"phasefusion: warning: {missing}", file=sys.stderr)
     paths: tuple[Path, ...] = ()
     try:
         paths = made.save(folder or run)

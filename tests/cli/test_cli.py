@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_runs import made_run
 from pixel_scorer import make_clip, make_questions
 
 from phasefusion import PhaseGrid
@@ -107,6 +108,16 @@ def test_report_that_cannot_be_saved(call, tmp_path):
     code, _, err = call("report", tmp_path / "run", "--save", tmp_path / "run")
     assert code == 2
     assert "error: " in err
+
+
+def test_missing_passes_are_warned_of(call, tmp_path):
+    made_run(tmp_path / "run", n_items=2, drop="all")
+    code, out, err = call("report", tmp_path / "run", "--json")
+    n = json.loads(out)["items"]["passes"]
+    assert code == 0
+    assert err == (
+        f"phasefusion: warning: {n} of {n} passes are missing: made missing\n"
+    )
 
 
 @pytest.mark.parametrize("protocol", ["stableeval", "quick"])
