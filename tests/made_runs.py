@@ -47,8 +47,7 @@ def made_run(folder, *, seed=0, n_items=14, protocol="phasefusion", drop=(), **o
                             m,
                             order,
                             of_phase,
-                            missing=drop == "all"
-                            or (i, arm, shifted, s, m) in drop,
+                            missing=drop == "all" or (i, arm, shifted, s, m) in drop,
                         )
                     )
     folder.mkdir(parents=True, exist_ok=True)
