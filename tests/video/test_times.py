@@ -17,6 +17,9 @@ from phasefusion.video import Video
 EXACT = ["h264.mp4", "h264.mkv", "h264.ts", "h264_open.mp4", "hevc.mp4", "vp9.webm"]
 EXACT += ["live.webm", "av1.mp4", "vfr.mp4", "offset.ts", "offset.mkv", "late.mp4"]
 EXACT += ["edit_list.mp4", "fps_23976.mp4", "mpeg2.ts", "animation.gif", "cut.ts"]
+WHOLE = ["h264.mkv", "vp9.webm", "with_sound.mkv", "offset.mkv", "live.webm", "h264.ts"]
+WHOLE += ["offset.ts", "late.mp4", "h264.h264", "wmv.wmv", "h263.flv", "animation.gif"]
+WHOLE += ["fragmented.mp4", "still.png", "vfr.mp4", "equal_times.mp4", "mpeg1.mpg"]
 EXACT += ["fragmented.mp4", "equal_times.mp4", "truncated.mkv", "mjpeg.avi"]
 
 
@@ -120,9 +123,7 @@ def test_a_file_cut_short_is_noticed_by_its_duration(name, stated_s, clip):
 
 @pytest.mark.parametrize(
     "name",
-    ["h264.mkv", "vp9.webm", "with_sound.mkv", "offset.mkv", "live.webm", "late.mp4"]
-    + ["h264.ts", "offset.ts", "h264.h264", "wmv.wmv", "h263.flv", "animation.gif"]
-    + ["fragmented.mp4", "still.png", "vfr.mp4", "equal_times.mp4", "mpeg1.mpg"],
+    WHOLE,
 )
 def test_whole_files_are_not_called_cut(name, clip):
     with warnings.catch_warnings():
