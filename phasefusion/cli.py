@@ -482,6 +482,8 @@ def info(as_json: JsonFlag = False) -> None:
 
 
 def _plain(value: Any) -> str:
+    if value is None:
+        return "missing"
     if isinstance(value, dict):
         return ", ".join(f"{name} {part}" for name, part in value.items())
     return str(value)
