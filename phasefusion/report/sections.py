@@ -60,11 +60,12 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
     """Say in a few sentences what the run found."""
     lines = []
     items = numbers["items"]
+    missing = missing_sentence(items)
     lines.append(
         f"{items['with_passes']} of {items['questions']} questions, "
-        f"{items['passes']} passes, {items['missing_passes']} of them missing."
+        f"{items['passes']} passes{'.' if missing else ', none of them missing.'}"
     )
-    lines += [line for line in (missing_sentence(items), _few_left(items)) if line]
+    lines += [line for line in (missing, _few_left(items)) if line]
     accuracy = {
         arm: values["order_averaged"]["value"]
         for arm, values in numbers["accuracy"].items()
@@ -352,8 +353,8 @@ def _options(numbers: Mapping[str, Any]) -> Section | None:
         "Order flips by number of options",
         ("options", "orders", "two orders, %", "all orders, %", "n"),
         tuple(rows),
-        "Three options have six orders and two have two, so for them the rate over all "
-        "orders is exact; for more options it is a lower bound.",
+        "Orders: scored and possible. Where all were scored the rate over all orders "
+        "is exact; where some were it is a lower bound.",
     )
 
 

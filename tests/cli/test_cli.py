@@ -13,7 +13,7 @@ from made_runs import made_run
 from pixel_scorer import make_clip, make_questions
 
 from phasefusion import PhaseGrid, read_clip
-from phasefusion.cli import main
+from phasefusion.cli import _marked_frames, main
 from phasefusion.errors import (
     DuplicateFrameWarning,
     FrameCountWarning,
@@ -231,6 +231,11 @@ def test_frames_of_a_damaged_file_are_marked(call, damaged, tmp_path):
     assert unsound["damaged"] > 0
     assert text.count("(missing)") == unsound["missing"]
     assert text.count("(damaged)") == unsound["damaged"]
+
+
+def test_marks_of_frames():
+    row = {"frame_indices": [1, 5, 5, 9], "missing": [5], "damaged": [9]}
+    assert _marked_frames(row) == ["1", "5 (missing)", "5 (missing)", "9 (damaged)"]
 
 
 def read_quietly(path, grid):

@@ -124,6 +124,7 @@ def test_a_run_without_one_usable_pass_says_so(tmp_path, protocol):
         "\n  ", " "
     )
     lines = headline(made.numbers)
+    assert lines[0] == f"3 of 3 questions, {n} passes."
     assert not any(percent(math.nan) in line for line in lines)
     assert "Only 0 of 3 questions have every pass" in " ".join(lines)
     assert made.to_dict()["items"]["missing_reasons"] == [
