@@ -7,7 +7,7 @@ CACHE = .cache
 C_FILES = $(wildcard csrc/*/*.c csrc/*/*.h)
 ALL_C = $(C_FILES) $(wildcard tests/c/*.c tests/c/*.h)
 
-.PHONY: help demo test setup lint format sanitize bench notebooks wheel clean
+.PHONY: help demo test setup lint format sanitize fuzz bench notebooks wheel clean
 
 help:
 	@echo "make demo       set up, run the shipped model on the shipped clips, show the report"
@@ -16,6 +16,7 @@ help:
 	@echo "make lint       ruff, mypy, stubtest, clang-format, a build with -Werror"
 	@echo "make format     rewrite Python and C files in the project's style"
 	@echo "make sanitize   plain-C tests and the Python tests under ASan and UBSan"
+	@echo "make fuzz       mutated video files through the decoder for SECONDS (60)"
 	@echo "make bench      every benchmark; exit 1 where a goal is missed"
 	@echo "make notebooks  execute the notebooks in place"
 	@echo "make wheel      build the abi3 wheel and the source archive into dist/"
@@ -80,6 +81,19 @@ sanitize: setup
 	    ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 \
 	    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	    $(VENV)/bin/pytest --ignore=tests/test_c.py
+
+# Seeds are the shipped clips and whatever lies in $(CACHE)/fuzz/corpus already.
+SECONDS ?= 60
+FUZZ = $(CACHE)/fuzz
+fuzz: setup
+	@command -v clang >/dev/null || { echo "fuzz: needs clang with its run-time" \
+	    "library: apt-get install clang libclang-rt-14-dev"; exit 1; }
+	@mkdir -p $(FUZZ)/corpus && cp -n phasefusion/tinyvlm/clips/clip-00*.mp4 $(FUZZ)/corpus
+	clang -g -O1 -fsanitize=fuzzer,address,undefined -Icsrc tests/c/fuzz_video.c \
+	    csrc/video/*.c csrc/base/*.c -o $(FUZZ)/fuzz_video -lm -pthread \
+	    $$(pkg-config --cflags --libs libavformat libavcodec libavutil libswscale)
+	$(FUZZ)/fuzz_video -max_len=200000 -timeout=25 -rss_limit_mb=3000 \
+	    -max_total_time=$(SECONDS) -artifact_prefix=$(FUZZ)/ $(FUZZ)/corpus
 
 bench: setup
 	@failed=; for file in benchmarks/[a-z]*.py; do \

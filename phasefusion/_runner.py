@@ -190,13 +190,19 @@ class Runner:
     def _left(
         self, item: Item, arm: Arm, n_phases: int | None = None
     ) -> NDArray[np.bool_]:
-        """Mark the passes of an arm that are not on disk, shape (S, M)."""
+        """Mark the passes of an arm that are not on disk, shape (S, M).
+
+        A clip too short for all phases has fewer, which is known once it is read: by
+        `n_phases`, or from the passes that are on disk.
+        """
         orders = [tuple(order) for order in self.orders_of[len(item.options)].tolist()]
         head = (item.benchmark, item.question_id, arm.name, arm.shifted)
+        if n_phases is None:
+            n_phases = self.writer.n_phases.get(head, arm.grid.phases)
         return np.array(
             [
                 [(*head, s, order) not in self.writer.done for order in orders]
-                for s in range(arm.grid.phases if n_phases is None else n_phases)
+                for s in range(n_phases)
             ]
         )
 

@@ -21,6 +21,6 @@ def test_notebook_runs(path: Path, tmp_path: Path) -> None:
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     notebook = nbformat.read(path, as_version=4)
-    client = nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3")
+    client = nbclient.NotebookClient(notebook, timeout=1200, kernel_name="python3")
     client.resources["metadata"] = {"path": str(tmp_path)}
     client.execute()

@@ -55,6 +55,9 @@ class RunWriter:
     ----------
     done : set
         The `pass_key` of every pass on disk.
+    n_phases : dict
+        How many phases each arm of each item on disk has, by the first four parts of
+        its keys.
 
     Raises
     ------
@@ -73,6 +76,7 @@ class RunWriter:
         self.folder = Path(folder)
         self.path = self.folder / PASSES_FILE
         self.done: set[PassKey] = set()
+        self.n_phases: dict[tuple[Any, ...], int] = {}
         self._fsync_every_s = fsync_every_s
         self._last_fsync_s = time.monotonic()
         self._passes_fd = -1
@@ -134,11 +138,15 @@ class RunWriter:
             os.ftruncate(self._passes_fd, self._end_bytes)
         for number, row in enumerate(parse(self.path, data[: self._end_bytes]), 1):
             try:
-                self.done.add(pass_key(row))
+                self._add(pass_key(row), row)
             except (KeyError, TypeError, ValueError) as error:
                 raise RecordError(
                     f"{self.path}, line {number}: not a pass: {error!r}"
                 ) from None
+
+    def _add(self, key: PassKey, record: Mapping[str, Any]) -> None:
+        self.n_phases[key[:4]] = int(record["n_phases"])
+        self.done.add(key)
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Write passes, each by one system call.
@@ -160,7 +168,7 @@ class RunWriter:
             if key in self.done:
                 raise RecordError(f"{self.path}: pass {key} is recorded already")
             self._append_line(dump(record))
-            self.done.add(key)
+            self._add(key, record)
         if time.monotonic() - self._last_fsync_s >= self._fsync_every_s:
             self._fsync()
 

@@ -1,9 +1,4 @@
-/* fuzz_video.c - any bytes as a file: scan, read some frames, recount.
- *
- * clang -g -O1 -fsanitize=fuzzer,address,undefined -Icsrc tests/c/fuzz_video.c \
- *     csrc/video/[a-z]*.c -o fuzz_video \
- *     $(pkg-config --libs libavformat libavcodec libavutil libswscale) -lm -pthread
- * ./fuzz_video -max_len=200000 -timeout=20 -rss_limit_mb=3000 CORPUS */
+/* fuzz_video.c - any bytes as a file: scan, read some frames, recount (make fuzz). */
 #define _GNU_SOURCE
 #include "video/video.h"
 
