@@ -280,13 +280,9 @@ class Video:
             text = _cut_short(info)
         elif header == info.n_frames:
             text = ""
-        elif info.damaged and not info.n_cut:
-            text = (
-                f"the header says {header} frames, {info.n_frames} decode; the file is "
-                "damaged"
-            )
         else:
-            text = f"the header says {header} frames, {info.n_frames} are there"
+            what = "decode; the file is damaged" if info.damaged else "are there"
+            text = f"the header says {header} frames, {info.n_frames} {what}"
             if info.n_cut:
                 text += f"; an edit list cuts {info.n_cut} of them"
         if text:
