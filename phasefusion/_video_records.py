@@ -72,6 +72,9 @@ class VideoInfo:
         with the timestamps, otherwise by decoding everything.
     duration_s : float
         From the start of the first frame to the end of the last.
+    duration_s_header : float or None
+        The stream's duration by the container's header, which may be wrong; None
+        without one. Some containers count it from time 0 and not from the first frame.
     start_s : float
         Time of the first frame.
     end_pts : int
@@ -108,6 +111,7 @@ class VideoInfo:
     n_frames_header: int | None
     n_frames: int
     duration_s: float
+    duration_s_header: float | None
     start_s: float
     end_pts: int
     vfr: bool

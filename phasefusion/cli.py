@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from phasefusion.errors import (
+    FrameError,
     PhaseFusionError,
     PhaseFusionWarning,
     RecordError,
@@ -106,12 +107,23 @@ def _examples(*lines: str) -> str:
     return "\n\n".join(["Examples:", *lines])
 
 
+_QUESTION_FILE = (
+    "\n\nQuestion file: every question has question_id, video (a path relative to the "
+    "question file), question and options, and may have answer (0-based number, "
+    "letter or text of the option; without it there is no accuracy), type, "
+    "benchmark, video_id, start and end (seconds). JSON and JSONL give options as a "
+    "list; CSV and TSV as a JSON list in a column options, or in columns A, B, C, ... "
+    "or option_0, option_1, ... of which the last may be empty."
+)
+
+
 @app.command(
     epilog=_examples(
         "phasefusion run questions.jsonl --model path/or/id --out runs/a",
         "phasefusion run q.csv --model path --protocol stableeval --budget 16",
         "phasefusion run q.json --scorer mypackage.scorers:make --limit 20",
     )
+    + _QUESTION_FILE
 )
 def run(
     questions: Annotated[Path, typer.Argument(help="JSON, JSONL, CSV or TSV file.")],
@@ -350,8 +362,12 @@ def report(
 
 def _show_report(run: Path, folder: Path | None, as_json: bool) -> None:
     from phasefusion.report import report as make_report
+    from phasefusion.report.sections import missing_sentence
 
     made = make_report(run)
+    missing = missing_sentence(made.numbers["items"])
+    if missing:
+        print(f"phasefusion: warning: {missing}", file=sys.stderr)
     paths: tuple[Path, ...] = ()
     try:
         paths = made.save(folder or run)
@@ -381,16 +397,26 @@ def frames(
     origin: Origin = "midpoint",
     by: Annotated[By, typer.Option(help="Divide frames or time equally.")] = By.frames,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="PNG (<video>.grids.png).")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="PNG to write (<video>.grids.png in the working directory).",
+        ),
     ] = None,
     width: Annotated[int, typer.Option(help="Width of a picture in pixels.")] = 160,
     as_json: JsonFlag = False,
 ) -> None:
-    """Draw the frames of every phase grid of a video, a row a phase."""
+    """Draw the frames of every phase grid of a video, a row a phase.
+
+    Frames that do not decode are crossed out; damaged ones have a red border.
+    """
     from phasefusion.contact import contact_sheet, write_png
     from phasefusion.grid import PhaseGrid
     from phasefusion.video import read_clip
 
+    if out is not None and out.suffix.lower() not in ("", ".png"):
+        raise FrameError(f"--out {out}: the sheet is a PNG; end its name in .png")
     grid = PhaseGrid(budget, phases, origin, by=by.value)
     clip = read_clip(str(video), grid, on_error="mark")
     path = out or Path(f"{video.name}.grids.png")
@@ -400,26 +426,45 @@ def frames(
             "phase": str(grid.phase(s)),
             "frame_indices": clip.indices[s].tolist(),
             "frame_times_s": clip.times_s[s].round(6).tolist(),
-            "missing": clip.indices[s][clip.missing[s]].tolist(),
+            "missing": clip.indices[s][clip.missing[s] & ~clip.damaged[s]].tolist(),
+            "damaged": clip.indices[s][clip.damaged[s]].tolist(),
         }
         for s in range(len(clip.indices))
     ]
     if as_json:
-        print(json.dumps({"grid": grid.to_dict(), "png": str(path), "phases": rows}))
+        facts = {
+            "path": os.path.abspath(video),
+            "n_frames": clip.info.n_frames,
+            "duration_s": clip.info.duration_s,
+            "start_s": clip.info.start_s,
+            "width": clip.info.width,
+            "height": clip.info.height,
+        }
+        found = facts | {"grid": grid.to_dict(), "png": str(path), "phases": rows}
+        print(json.dumps(found))
         return
     _print_table(
-        f"{video.name}: {clip.info.n_frames} frames, {clip.info.duration_s:.3f} s",
+        f"{video.name}: {clip.info.n_frames} frames of {clip.info.width}x"
+        f"{clip.info.height}, {clip.info.duration_s:.3f} s; its times start at "
+        f"{clip.info.start_s:.3f} s",
         ["phase (of a step)", "frames", "times (s)"],
         [
             [
-                row["phase"],
-                " ".join(map(str, row["frame_indices"])),
+                str(row["phase"]),
+                " ".join(_marked_frames(row)),
                 " ".join(f"{t:.2f}" for t in row["frame_times_s"]),
             ]
             for row in rows
         ],
     )
     print(f"written: {path}")
+
+
+def _marked_frames(row: Mapping[str, Any]) -> list[str]:
+    """Frame indices as text, each with what is wrong with it."""
+    marks = dict.fromkeys(row["missing"], " (missing)")
+    marks |= dict.fromkeys(row["damaged"], " (damaged)")
+    return [f"{index}{marks.get(index, '')}" for index in row["frame_indices"]]
 
 
 @app.command(
@@ -493,6 +538,8 @@ def info(as_json: JsonFlag = False) -> None:
 
 
 def _plain(value: Any) -> str:
+    if value is None:
+        return "missing"
     if isinstance(value, dict):
         return ", ".join(f"{name} {part}" for name, part in value.items())
     return str(value)

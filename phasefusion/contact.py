@@ -17,6 +17,9 @@ _GAP_PX = 4
 _BACKGROUND = 24
 _INK = 224
 _SCALE_PX = 2
+#: Of the cross through a missing frame and the border around a damaged one.
+_MARK_RGB = (230, 40, 40)
+_MARK_PX = 2
 # Five rows of three pixels a digit, top row first, each row as a number of three bits.
 _DIGITS = {
     "0": "75557",
@@ -45,8 +48,9 @@ def contact_sheet(clip: Clip, *, width_px: int = 160) -> NDArray[np.uint8]:
     Returns
     -------
     sheet : ndarray, shape (height, width, 3), uint8
-        With the frame index below every picture; a frame that did not decode stays
-        black.
+        With the frame index below every picture. A frame that did not decode is black
+        with a red cross; one that the decoder gave with an error in it has a red
+        border.
 
     Raises
     ------
@@ -70,13 +74,35 @@ def contact_sheet(clip: Clip, *, width_px: int = 160) -> NDArray[np.uint8]:
             top = s * cell_height_px + _GAP_PX
             left = i * cell_width_px + _GAP_PX
             small = resize(clip.frames[s, i], (height_px, width_px), filter="bicubic")
-            if clip.missing[s, i]:
-                small = np.zeros_like(small)
+            if clip.damaged[s, i]:
+                small = _bordered(small)
+            elif clip.missing[s, i]:
+                small = _crossed(height_px, width_px)
             sheet[top : top + height_px, left : left + width_px] = small
             label = _label(int(clip.indices[s, i]))[:, :width_px]
             top += height_px + _GAP_PX
             sheet[top : top + label.shape[0], left : left + label.shape[1]] = label
     return sheet
+
+
+def _crossed(height_px: int, width_px: int) -> NDArray[np.uint8]:
+    """Draw a cross from corner to corner on black, shape (height, width, 3)."""
+    cell = np.zeros((height_px, width_px, 3), np.uint8)
+    n_steps = max(height_px, width_px)
+    rows = np.arange(n_steps) * height_px // n_steps
+    columns = np.arange(n_steps) * width_px // n_steps
+    for shift in range(_MARK_PX):
+        thick = np.minimum(columns + shift, width_px - 1)
+        cell[rows, thick] = _MARK_RGB
+        cell[rows, width_px - 1 - thick] = _MARK_RGB
+    return cell
+
+
+def _bordered(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    marked = picture.copy()
+    marked[:_MARK_PX] = marked[-_MARK_PX:] = _MARK_RGB
+    marked[:, :_MARK_PX] = marked[:, -_MARK_PX:] = _MARK_RGB
+    return marked
 
 
 def _label(number: int) -> NDArray[np.uint8]:

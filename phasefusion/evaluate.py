@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import sys
 from collections.abc import Mapping, Sequence
@@ -256,7 +257,12 @@ def _questions(
         path = Path(questions)
         items = load_questions(path)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        return items, {"file": str(path), "sha256": digest, "n": len(items)}
+        return items, {
+            "file": str(path),
+            "sha256": digest,
+            "n": len(items),
+            "items": _hashes(items),
+        }
     items = list(questions)
     if not items:
         raise DatasetError("questions is empty; there is nothing to score")
@@ -266,7 +272,19 @@ def _questions(
         "file": None,
         "sha256": hashlib.sha256(text).hexdigest(),
         "n": len(items),
+        "items": _hashes(items),
     }
+
+
+def _hashes(items: Sequence[Item]) -> dict[str, dict[str, str]]:
+    """Short hash of every question by benchmark and id, to name those that change."""
+    found: dict[str, dict[str, str]] = {}
+    for item in items:
+        facts = asdict(item) | {"video": Path(item.video).name}
+        text = json.dumps(facts, sort_keys=True, default=repr)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        found.setdefault(item.benchmark, {})[item.question_id] = digest
+    return found
 
 
 def _check_items(items: Sequence[Item]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import platform
+import shutil
+import subprocess
 from importlib import metadata
 from typing import Any
 
@@ -16,6 +18,14 @@ _MODULES = {
     "_frames": "resizing and normalising",
     "_video": "decoding (FFmpeg)",
 }
+#: pkg-config name and oldest version of what `_video` is built with, as in setup.py.
+FFMPEG = {
+    "libavformat": "59.27",
+    "libavcodec": "59.37",
+    "libavutil": "57.28",
+    "libswscale": "6.7",
+}
+_PKG_CONFIG_TIMEOUT_S = 20
 _PACKAGES = ("numpy", "scipy", "orjson", "rich", "typer", "jinja2")
 _OPTIONAL = ("torch", "transformers")
 
@@ -39,7 +49,10 @@ def describe() -> dict[str, dict[str, Any]]:
             modules[name] = purpose
         except ImportError as error:
             modules[name] = None
-            missing[name] = f"{purpose}: {error}; {remedy(name)}"
+            why = str(error)
+            if name == "_video" and isinstance(error, ModuleNotFoundError):
+                why = f"not built; {why_no_ffmpeg()}"
+            missing[name] = f"{purpose}: {why}; {remedy(name)}"
     packages: dict[str, str | None] = {}
     for name in (*_PACKAGES, *_OPTIONAL):
         try:
@@ -59,6 +72,40 @@ def describe() -> dict[str, dict[str, Any]]:
         "packages": packages,
         "missing": missing,
     }
+
+
+def why_no_ffmpeg() -> str:
+    """Repeat the check that decides whether `_video` is built, and say its outcome.
+
+    Returns
+    -------
+    str
+        Of today: what kept the build from finding FFmpeg may be there by now.
+    """
+    wanted = os.environ.get("PKG_CONFIG", "pkg-config")
+    tool = shutil.which(wanted)
+    if tool is None:
+        return f"{wanted} is not installed, so a build cannot find FFmpeg"
+    wrong = []
+    for name, oldest in FFMPEG.items():
+        try:
+            if _succeeds(tool, "--exists", f"{name} >= {oldest}"):
+                continue
+            found = _succeeds(tool, "--exists", name)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"{tool} cannot be run: {error}"
+        older = f"a {name} before {oldest}"
+        wrong.append(f"finds {older}" if found else f"does not find {name}")
+    if wrong:
+        return f"pkg-config {', '.join(wrong)}"
+    return "FFmpeg and pkg-config are there now, so a new build will have it"
+
+
+def _succeeds(*command: str) -> bool:
+    done = subprocess.run(
+        command, capture_output=True, check=False, timeout=_PKG_CONFIG_TIMEOUT_S
+    )
+    return done.returncode == 0
 
 
 def _ffmpeg_versions() -> dict[str, str] | None:

@@ -153,6 +153,25 @@ def _check_on_error(on_error: object) -> None:
         raise VideoError(f'on_error={on_error!r} must be "raise" or "mark"')
 
 
+def _cut_short(info: VideoInfo) -> str:
+    """Say that the file ends long before its header says; empty when it does not.
+
+    Both readings of a stated duration, from time 0 or from the first frame, must be
+    longer than what is there by two frames and by 2 %.
+    """
+    stated_s = info.duration_s_header
+    if stated_s is None or info.n_cut:
+        return ""
+    lasts_s = max(info.duration_s, info.start_s + info.duration_s)
+    slack_s = max(2 * info.duration_s / max(info.n_frames, 1), 0.02 * stated_s)
+    if stated_s - lasts_s <= slack_s:
+        return ""
+    return (
+        f"the header says {stated_s:.3f} s, the {info.n_frames} frames that are there "
+        f"end at {lasts_s:.3f} s; the file seems to be cut short"
+    )
+
+
 def _listed(indices: NDArray[np.int64]) -> str:
     some = ", ".join(str(i) for i in indices[:20])
     return f"[{some}{', ...' if len(indices) > 20 else ''}]"
@@ -196,7 +215,8 @@ class Video:
     Warns
     -----
     FrameCountWarning
-        If the header promises another number of frames than there are.
+        If the header promises another number of frames than there are, or, where it
+        states no number, a duration that is longer by two frames and 2 % or more.
 
     Examples
     --------
@@ -255,6 +275,7 @@ class Video:
             n_frames_header=raw["n_frames_header"] or None,
             n_frames=raw["n_frames"],
             duration_s=float((raw["end_pts"] - start) * time_base),
+            duration_s_header=raw["duration_s_header"] or None,
             start_s=float(start * time_base),
             end_pts=raw["end_pts"],
             vfr=_varies(pts),
@@ -272,11 +293,18 @@ class Video:
     def _warn_count(self) -> None:
         info = self._info
         header = info.n_frames_header
-        if header is not None and header != info.n_frames:
-            cut = f"; an edit list cuts {info.n_cut} of them" if info.n_cut else ""
+        if header is None:
+            text = _cut_short(info)
+        elif header == info.n_frames:
+            text = ""
+        else:
+            what = "decode; the file is damaged" if info.damaged else "are there"
+            text = f"the header says {header} frames, {info.n_frames} {what}"
+            if info.n_cut:
+                text += f"; an edit list cuts {info.n_cut} of them"
+        if text:
             warnings.warn(
-                f"{info.path}: the header says {header} frames, {info.n_frames} are "
-                f"there{cut}; grids use {info.n_frames}",
+                f"{info.path}: {text}; grids use {info.n_frames}",
                 FrameCountWarning,
                 stacklevel=3,
             )

@@ -22,7 +22,7 @@ def made_run(folder, *, seed=0, n_items=14, protocol="phasefusion", drop=(), **o
     passes = []
     grids = _grids(protocol, budget, phases, dense, origin)
     for i in range(n_items):
-        k = 2 + i % 4
+        k = options.get("n_options", 2 + i % 4)
         base = [rng.gauss(0, 0.6) for _ in range(k)]
         orders = _orders(k, protocol, random.Random(k))
         gold = None if i == options.get("no_gold") else rng.randrange(k)
@@ -47,7 +47,7 @@ def made_run(folder, *, seed=0, n_items=14, protocol="phasefusion", drop=(), **o
                             m,
                             order,
                             of_phase,
-                            missing=(i, arm, shifted, s, m) in drop,
+                            missing=drop == "all" or (i, arm, shifted, s, m) in drop,
                         )
                     )
     folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,11 @@ def made_run(folder, *, seed=0, n_items=14, protocol="phasefusion", drop=(), **o
             {"arm": arm, "shifted": shifted, **_grid(frames, n_phases, start)}
             for arm, shifted, n_phases, frames, start in grids
         ],
-        "orders": {"kind": "shared", "n": 4, "seed": 0},
+        "orders": (
+            {"kind": "latin"}
+            if protocol == "stableeval"
+            else {"kind": "shared", "n": 4, "seed": 0}
+        ),
         "seed": 0,
         "questions_sha256": hashlib.sha256(b"").hexdigest(),
         "scorer": {"class": "made"},
@@ -104,14 +108,15 @@ def _grids(protocol, budget, phases, dense, origin):
 
 
 def _orders(k, protocol, rng):
-    every = list(itertools.permutations(range(k)))
     if protocol == "quick":
-        return [every[0]]
+        return [tuple(range(k))]
     if protocol == "stableeval":
         return [tuple((p + v) % k for p in range(k)) for v in range(k)]
-    rest = every[1:]
+    if k > 6:  # too many to list
+        return [tuple(range(k)), *(tuple(rng.sample(range(k), k)) for _ in range(3))]
+    first, *rest = itertools.permutations(range(k))
     rng.shuffle(rest)
-    return [every[0], *rest[:3]]
+    return [first, *rest[:3]]
 
 
 def _made_pass(

@@ -236,7 +236,7 @@ info_dict(const pf_video *v)
     }
     return Py_BuildValue(
             "{s:s,s:s,s:N,s:i,s:i,s:i,s:O,s:(ii),s:(ii),s:(ii),s:L,s:L,s:L,"
-            "s:L,s:L,s:N,s:N,s:O,s:O,s:O,s:N,s:i,s:N}",
+            "s:L,s:L,s:N,s:N,s:O,s:O,s:O,s:N,s:i,s:N,s:d}",
             "container", v->container_name, "codec", v->codec_name, "pixel_format",
             optional_text(av_get_pix_fmt_name(look->pixel_format)), "width",
             pf_geometry_width_px(&v->geometry), "height",
@@ -254,7 +254,7 @@ info_dict(const pf_video *v)
             index->damaged ? Py_True : Py_False, "size_changes",
             look->size_changes ? Py_True : Py_False, "why_counted",
             optional_text(index->suspect), "stream_index", v->stream.stream_index,
-            "streams", streams);
+            "streams", streams, "duration_s_header", v->duration_header_s);
 }
 
 static PyObject *

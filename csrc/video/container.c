@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libavutil/parseutils.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -206,6 +207,45 @@ pf_container_open(pf_container *container, const char *path, int stream_index,
         st = choose_stream(container, stream_index, error);
     }
     return st;
+}
+
+/* Matroska has a duration of the file alone; muxers write that of a stream as a tag. */
+static double
+matroska_tag_s(const AVStream *stream)
+{
+    const AVDictionaryEntry *tag = av_dict_get(stream->metadata, "DURATION", NULL, 0);
+    int64_t duration_us = 0;
+
+    if (tag == NULL) {
+        tag = av_dict_get(stream->metadata, "DURATION-eng", NULL, 0);
+    }
+    if (tag == NULL || av_parse_time(&duration_us, tag->value, 1) < 0) {
+        return 0.0;
+    }
+    return (double)duration_us / AV_TIME_BASE;
+}
+
+double
+pf_container_stated_s(const pf_container *container)
+{
+    const AVFormatContext *format = container->format;
+    const AVStream *stream = container->stream;
+    const double whole_s = (double)format->duration / AV_TIME_BASE;
+    double tag_s;
+
+    if (format->duration_estimation_method != AVFMT_DURATION_FROM_STREAM ||
+            format->duration <= 0) {
+        return 0.0;
+    }
+    if (stream->duration > 0) {
+        return (double)stream->duration * av_q2d(stream->time_base);
+    }
+    if (format->nb_streams == 1) {
+        return whole_s;
+    }
+    tag_s = strncmp(format->iformat->name, "matroska", 8) == 0 ? matroska_tag_s(stream)
+                                                               : 0.0;
+    return tag_s > 0.0 && tag_s < whole_s ? tag_s : 0.0;
 }
 
 pf_status

@@ -44,6 +44,11 @@ PF_NODISCARD pf_status pf_container_open(pf_container *container, const char *pa
 PF_NODISCARD pf_status pf_container_next(
         pf_container *container, AVPacket *packet, bool *got);
 
+/* Duration of the chosen stream as the header states it, in seconds; 0 when it states
+ * none, or only one of the whole file beside other streams. Estimates are no statement.
+ * It may count from time 0 or from the first frame: containers differ. */
+double pf_container_stated_s(const pf_container *container);
+
 /* true for a stream that holds moving pictures */
 bool pf_container_is_video(const AVStream *stream);
 

@@ -63,6 +63,7 @@ copy_container(pf_video *video, const pf_container *container, const pf_limits *
     video->rate = rate.num > 0 && rate.den > 0 ? rate : (AVRational){0, 1};
     video->codec_name = avcodec_get_name(stream->codecpar->codec_id);
     video->n_frames_header = stream->nb_frames;
+    video->duration_header_s = pf_container_stated_s(container);
     strncpy(video->container_name, container->format->iformat->name,
             sizeof video->container_name - 1);
     if (matrix != NULL) {

@@ -26,6 +26,7 @@ typedef struct pf_video {
     const char *codec_name; /* static storage */
     AVRational rate;        /* frames a second by the container, 0/1: unknown */
     int64_t n_frames_header;
+    double duration_header_s;    /* of the stream by its container, 0: unknown */
     pf_stream_info *stream_info; /* (n_stream) */
     size_t n_stream;
     bool has_matrix; /* of the stream */

@@ -27,6 +27,11 @@ _KNOWN = {
     "end",
 }
 _OPTION_COLUMN = re.compile(r"([A-Z])|(?:option|a)[ _]?(\d+)")
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+#: A letter in front of an option, in every form that `strip_letters` takes off.
+_IN_FRONT = re.compile(
+    r"\s*(?:\(([A-Za-z])\)|\[([A-Za-z])\]|([A-Za-z])[.):、])\s*\S.*", re.DOTALL
+)
 _LETTERED = re.compile(r"\(?([A-Z])[.):]\s*(.*)", re.DOTALL)
 
 
@@ -47,7 +52,8 @@ class Item:
     question : str
         The question alone, without options or instructions.
     options : tuple of str
-        2 to 26 option texts in content order; letters in front are taken off.
+        2 to 26 option texts in content order; letters in front that run A, B, C, ...
+        are taken off.
     gold : int or None
         Content index of the right option, 0-based; None when it is not known.
     type : str or None
@@ -110,7 +116,8 @@ def load_questions(
     known), and optionally ``type``, ``benchmark``, ``video_id``, ``start`` and ``end``
     (seconds). Everything else is kept in `Item.extra`. A CSV file gives the options as
     a JSON list in one column, or in columns ``A B C ...`` or ``option_0 option_1 ...``
-    of which an item may leave the last ones empty.
+    of which an item may leave the last ones empty. Letters in front of all options are
+    taken off when they run A, B, C, ...; the same letters in another order are refused.
 
     Parameters
     ----------
@@ -224,6 +231,8 @@ def _csv_rows(
     columns = list(reader.fieldnames or ())
     if len(set(columns)) != len(columns):
         raise DatasetError(f"{path}, line 1: a column name occurs twice: {columns}")
+    if len(columns) == 1:
+        _check_separator(path, columns[0], delimiter)
     option_columns = _option_columns(columns)
     try:
         for raw in reader:
@@ -248,6 +257,17 @@ def _csv_rows(
             yield where, row
     except csv.Error as error:
         raise DatasetError(f"{path}, line {reader.line_num}: {error}") from None
+
+
+def _check_separator(path: Path, header: str, delimiter: str) -> None:
+    """Say so when a header of one column is one with another separator."""
+    for other, name in _SEPARATORS.items():
+        if other != delimiter and other in header:
+            raise DatasetError(
+                f"{path}, line 1: the columns are separated by {name} ({other!r}), but "
+                f"those of a {path.suffix} file must be by {_SEPARATORS[delimiter]} "
+                f"({delimiter!r}); save it so, or as .jsonl"
+            )
 
 
 def _option_columns(columns: Sequence[str]) -> list[str]:
@@ -353,6 +373,7 @@ def _checked_options(given: Sequence[str], where: str) -> tuple[str, ...]:
         raise DatasetError(
             f"{where}: has {len(given)} options; 2 to {MAX_LETTERS} can be lettered"
         )
+    _check_letters(given, where)
     options, _ = strip_letters([text.strip() for text in given])
     for k, text in enumerate(options):
         if not text:
@@ -360,6 +381,23 @@ def _checked_options(given: Sequence[str], where: str) -> tuple[str, ...]:
     if set(first_equal(options)) == {0}:
         raise DatasetError(f"{where}: all options read {options[0]!r}")
     return options
+
+
+def _check_letters(given: Sequence[str], where: str) -> None:
+    """Refuse options that carry the letters A to the K-th in another order.
+
+    Those may be the letters to answer with, which contradict the places, or no letters
+    at all but initials; other letters, as in "A. Lincoln" and "J. Adams", are text.
+    """
+    matches = [_IN_FRONT.fullmatch(text) for text in given]
+    letters = "".join((m[1] or m[2] or m[3]).upper() for m in matches if m)
+    in_order = "".join(chr(ord("A") + k) for k in range(len(given)))
+    if len(letters) == len(given) and letters != in_order and {*letters} <= {*in_order}:
+        raise DatasetError(
+            f"{where}: the options are ambiguous: they carry the letters "
+            f"{', '.join(letters)} at the places of {', '.join(in_order)}; take the "
+            "letters off or put the options in the order of their letters"
+        )
 
 
 def _option(text: Any, k: int, where: str) -> str:

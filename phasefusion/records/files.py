@@ -22,6 +22,11 @@ FIXED = ("settings", "versions")
 #: Arms of which passes are recorded; fusion and vote are derived from "phase".
 ARMS = ("single", "phase", "union", "dense")
 
+#: Settings that the derived list of arms follows from.
+_MAKE_ARMS = ("protocol", "grid", "dense")
+_ABSENT = "(absent)"
+_MAX_VALUE = 60
+
 PassKey = tuple[str, str, str, bool, int, tuple[int, ...]]
 
 
@@ -161,18 +166,92 @@ def differences(old: Any, new: Any, name: str = "") -> list[str]:
     >>> differences({"budget": 8, "scorer": {"id": "m"}}, {"budget": 16, "seed": 0})
     ['budget: 8 -> 16', "scorer: {'id': 'm'} -> (absent)", 'seed: (absent) -> 0']
     """
+    return [f"{path}: {a} -> {b}" for path, a, b in _differences(old, new, name)]
+
+
+def _differences(old: Any, new: Any, name: str) -> Iterator[tuple[str, str, str]]:
+    """Path and both values, as text, of every place where two JSON values differ."""
     if isinstance(old, dict) and isinstance(new, dict):
-        found = []
         for key in [*old, *(key for key in new if key not in old)]:
             path = f"{name}.{key}" if name else key
             if key not in old:
-                found.append(f"{path}: (absent) -> {new[key]!r}")
+                yield path, _ABSENT, _cut(repr(new[key]))
             elif key not in new:
-                found.append(f"{path}: {old[key]!r} -> (absent)")
+                yield path, _cut(repr(old[key])), _ABSENT
             else:
-                found += differences(old[key], new[key], path)
-        return found
-    return [] if old == new else [f"{name}: {old!r} -> {new!r}"]
+                yield from _differences(old[key], new[key], path)
+    elif old != new:
+        a, b = repr(old), repr(new)
+        differ = (k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
+        same = next(differ, min(len(a), len(b)))
+        yield name, _cut(a, same), _cut(b, same)
+
+
+def _cut(text: str, same: int = 0) -> str:
+    """Cut a text to what a line can hold, around where it stops being the same."""
+    if len(text) <= _MAX_VALUE:
+        return text
+    room = _MAX_VALUE - 6
+    begin = max(0, min(same - room // 2, len(text) - room))
+    end = begin + room
+    return (
+        f"{'...' if begin else ''}{text[begin:end]}{'...' if end < len(text) else ''}"
+    )
+
+
+def changes(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Explain what keeps a run from going on with other settings.
+
+    Parameters
+    ----------
+    recorded, wanted : mapping
+        ``run.json`` as it is and as it would be.
+
+    Returns
+    -------
+    list of str
+        A line a changed key of the parts that are fixed; empty when none has changed.
+        What only follows from other changes is left out.
+    """
+    found: dict[str, str] = {}
+    for part in FIXED:
+        for path, old, new in _differences(
+            recorded.get(part, {}), wanted.get(part, {}), ""
+        ):
+            found[path] = f"{path}: {old} -> {new}"
+    if any(path.split(".")[0] in _MAKE_ARMS for path in found):
+        found.pop("arms", None)
+    if "questions_sha256" in found:
+        found["questions_sha256"] = _question_changes(recorded, wanted)
+    return list(found.values())
+
+
+def _question_changes(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """Say which questions differ, where the hash of each was recorded."""
+    old, new = (
+        {
+            (benchmark, question_id): digest
+            for benchmark, hashes in run.get("questions", {}).get("items", {}).items()
+            for question_id, digest in hashes.items()
+        }
+        for run in (recorded, wanted)
+    )
+    if not old or not new:
+        a, b = (run["settings"].get("questions_sha256") for run in (recorded, wanted))
+        return f"questions: another file, SHA-256 {str(a)[:12]}... -> {str(b)[:12]}..."
+    kinds = {
+        "changed": [key for key in old if key in new and old[key] != new[key]],
+        "gone": [key for key in old if key not in new],
+        "new": [key for key in new if key not in old],
+    }
+    parts = [
+        f"{len(keys)} {kind}, first: {_cut(keys[0][1])}"
+        for kind, keys in kinds.items()
+        if keys
+    ]
+    if not parts:
+        return "questions: the file was changed, its questions are the same"
+    return f"questions: {'; '.join(parts)}"
 
 
 def dump(value: Any) -> bytes:

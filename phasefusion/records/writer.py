@@ -7,7 +7,6 @@ import fcntl
 import os
 import time
 from collections.abc import Iterable, Mapping
-from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,13 +15,12 @@ import orjson
 
 from phasefusion.errors import RecordError
 from phasefusion.records.files import (
-    FIXED,
     FORMAT,
     LOCK_FILE,
     PASSES_FILE,
     RUN_FILE,
     PassKey,
-    differences,
+    changes,
     dump,
     parse,
     pass_key,
@@ -115,16 +113,11 @@ class RunWriter:
         wanted = orjson.loads(dump(description))
         if (self.folder / RUN_FILE).exists():
             recorded = read_run(self.folder)
-            changes = list(
-                chain.from_iterable(
-                    differences(recorded.get(part, {}), wanted.get(part, {}))
-                    for part in FIXED
-                )
-            )
-            if changes:
+            changed = changes(recorded, wanted)
+            if changed:
                 raise RecordError(
                     f"{self.folder}: this run was made with other settings; choose "
-                    "another folder, or repeat them:\n  " + "\n  ".join(changes)
+                    "another folder, or repeat them:\n  " + "\n  ".join(changed)
                 )
             return
         if self.path.exists():

@@ -11,6 +11,12 @@ from phasefusion.stats._answers import half_up
 
 UNDEFINED = "–"
 _MAX_DROPPED = 20
+#: Longest reason in a sentence.
+_MAX_REASON = 160
+#: Options up to which the letters stand side by side.
+_MAX_LETTERS_WIDE = 8
+#: Orders in which every option stands at every place equally often.
+_BALANCED = ("latin", "cyclic", "all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +60,26 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
     """Say in a few sentences what the run found."""
     lines = []
     items = numbers["items"]
+    missing = missing_sentence(items)
     lines.append(
         f"{items['with_passes']} of {items['questions']} questions, "
-        f"{items['passes']} passes, {items['missing_passes']} of them missing."
+        f"{items['passes']} passes{'.' if missing else ', none of them missing.'}"
     )
+    lines += [line for line in (missing, _few_left(items)) if line]
     accuracy = {
         arm: values["order_averaged"]["value"]
         for arm, values in numbers["accuracy"].items()
         if arm in ("single", "fusion", "union", "dense")
     }
     if accuracy and not all(map(math.isnan, accuracy.values())):
-        parts = [f"{arm} {percent(value)} %" for arm, value in accuracy.items()]
+        parts = [
+            f"{arm} {percent(value)} %"
+            for arm, value in accuracy.items()
+            if not math.isnan(value)
+        ]
         lines.append(f"Accuracy, mean over orders: {', '.join(parts)}.")
     flips = numbers["phase_flips"]
-    if flips is not None:
+    if flips is not None and flips["consensus"]["pairwise"]["n"]:
         lines.append(
             "Another phase of the frame grid changes "
             f"{percent(flips['consensus']['pairwise']['value'])} % of the consensus "
@@ -79,17 +91,49 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
         parts = [
             f"{percent(values['consensus']['value'])} % for {arm}"
             for arm, values in half["arms"].items()
+            if values["consensus"]["n"]
         ]
-        lines.append(f"A half-step shift changes answers: {', '.join(parts)}.")
+        if parts:
+            lines.append(f"A half-step shift changes answers: {', '.join(parts)}.")
     flips = numbers["order_flips"]
     if flips is not None:
         values = flips["arms"][flips["by_options_of"]]
-        lines.append(
-            f"Another option order changes {percent(values['pairwise']['value'])} % of "
-            f"the answers at a fixed phase; {percent(values['any']['value'])} % of the "
-            "questions change under some order."
-        )
+        if values["pairwise"]["n"]:
+            lines.append(
+                f"Another option order changes {percent(values['pairwise']['value'])} "
+                "% of the answers at a fixed phase; "
+                f"{percent(values['any']['value'])} % of the questions change under "
+                "some order."
+            )
     return lines
+
+
+def missing_sentence(items: Mapping[str, Any]) -> str:
+    """Say how many passes are missing and the reason most have; empty for none."""
+    if not items["missing_passes"]:
+        return ""
+    first, *others = items["missing_reasons"]
+    reason = " ".join(first["reason"].split())
+    if len(reason) > _MAX_REASON:
+        reason = reason[: _MAX_REASON - 3] + "..."
+    often = f"most often ({first['n']} times) " if others else ""
+    return (
+        f"{items['missing_passes']} of {items['passes']} passes are missing: "
+        f"{often}{reason}"
+    )
+
+
+def _few_left(items: Mapping[str, Any]) -> str:
+    """Warn when missing passes leave fewer than half of the questions to compare."""
+    lacking = sum(entry["missing_passes"] > 0 for entry in items["dropped"])
+    left = items["with_passes"] - len(items["dropped"])
+    if not lacking or 2 * left >= items["with_passes"]:
+        return ""
+    lack = "lacks one that is" if lacking == 1 else "lack one or more that are"
+    return (
+        f"Only {left} of {items['with_passes']} questions have every pass, and the "
+        f"comparisons of arms rest on them alone; {lacking} {lack} missing."
+    )
 
 
 def percent(value: float) -> str:
@@ -115,6 +159,8 @@ def _points(value: float) -> str:
 
 
 def _p(value: float) -> str:
+    if math.isnan(value):
+        return UNDEFINED
     if value < 1e-4:
         return "< 0.0001"
     return f"{value:.4f}" if value < 0.1 else f"{value:.2f}"
@@ -296,7 +342,7 @@ def _options(numbers: Mapping[str, Any]) -> Section | None:
     rows = [
         (
             k,
-            f"{values['orders']} of {values['orders_possible']}",
+            f"{values['orders']} of {_count(values['orders_possible'])}",
             _rate(values["pairwise"]),
             _rate(values["any"]),
             str(values["any"]["n"]),
@@ -307,9 +353,14 @@ def _options(numbers: Mapping[str, Any]) -> Section | None:
         "Order flips by number of options",
         ("options", "orders", "two orders, %", "all orders, %", "n"),
         tuple(rows),
-        "Three options have six orders and two have two, so for them the rate over all "
-        "orders is exact; for more options it is a lower bound.",
+        "Orders: scored and possible. Where all were scored the rate over all orders "
+        "is exact; where some were it is a lower bound.",
     )
+
+
+def _count(value: float) -> str:
+    """Format a count; one that is no exact integer any more with three digits."""
+    return str(value) if isinstance(value, int) else f"{value:.3g}"
 
 
 def _consistency(numbers: Mapping[str, Any]) -> Section:
@@ -329,7 +380,7 @@ def _consistency(numbers: Mapping[str, Any]) -> Section:
     if values["rating"] is not None:
         notes.append(
             f"Rating: {values['rating']}; inconsistency points to: "
-            f"{values['attribution']}."
+            f"{values['attribution']}. {_THRESHOLDS}"
         )
     if not math.isnan(values["robust"]):
         notes.append(
@@ -339,8 +390,8 @@ def _consistency(numbers: Mapping[str, Any]) -> Section:
         )
     if values["configurations"]:
         notes.append(
-            f"Accuracy over {values['configurations']} phase and order configurations: "
-            f"mean {percent(values['mean_accuracy'])} %, standard deviation "
+            f"Accuracy over {_configurations(values)}: mean "
+            f"{percent(values['mean_accuracy'])} %, standard deviation "
             f"{_number(100 * values['accuracy_sd'], 2)} points."
         )
     return Section(
@@ -352,6 +403,24 @@ def _consistency(numbers: Mapping[str, Any]) -> Section:
 
 
 _KINDS = ("pairwise", "unanimous")
+_THRESHOLDS = (
+    "The rating goes by the agreement of two passes: high when the smaller of FPC and "
+    "OOC is at least 0.85 and the greater at least 0.90, low when the smaller is below "
+    "0.75, else medium. Below 0.85 an axis is unstable and above 0.90 stable: only "
+    "phases unstable and orders stable points to visual, the reverse to language, both "
+    "unstable to cross-modal alignment, anything else to none."
+)
+
+
+def _configurations(values: Mapping[str, Any]) -> str:
+    """Name what the accuracies were taken over."""
+    phases = values["configuration_phases"]
+    orders = values["configurations"] // phases
+    return (
+        f"{values['configurations']} configurations ({phases} "
+        f"{'phase' if phases == 1 else 'phases'} x {orders} option "
+        f"{'order' if orders == 1 else 'orders'}, those that all questions share)"
+    )
 
 
 def _posteriors(numbers: Mapping[str, Any]) -> Section:
@@ -393,8 +462,19 @@ def _posteriors(numbers: Mapping[str, Any]) -> Section:
 
 
 def _letters(numbers: Mapping[str, Any]) -> Section:
-    width = max(map(int, numbers["letters"]), default=0)
+    by_options: Mapping[str, Any] = numbers["letters"]
+    width = max(map(int, by_options), default=0)
     letters = [chr(ord("A") + k) for k in range(width)]
+    note = "Over all recorded passes."
+    orders = numbers["card"]["orders"]
+    if orders is not None and orders["kind"] in _BALANCED:
+        note = (
+            f"Over all recorded passes; in {orders['kind']} orders every option stands "
+            "at every letter equally often, so a model without a letter preference "
+            "gives every letter the same share."
+        )
+    if width > _MAX_LETTERS_WIDE:
+        return _letters_tall(by_options, letters, note)
     rows = [
         (
             k,
@@ -402,15 +482,27 @@ def _letters(numbers: Mapping[str, Any]) -> Section:
             *[UNDEFINED] * (width - len(values["shares"])),
             str(values["n"]),
         )
-        for k, values in numbers["letters"].items()
+        for k, values in by_options.items()
     ]
     return Section(
         "Letters answered",
         ("options", *(f"{letter}, %" for letter in letters), "passes"),
         tuple(rows),
-        "Over all recorded passes; with balanced orders a model without a letter "
-        "preference gives every letter the same share.",
+        note,
     )
+
+
+def _letters_tall(
+    by_options: Mapping[str, Any], letters: Sequence[str], note: str
+) -> Section:
+    """Lay many letters out as rows, a row a number of options and letter."""
+    rows = [
+        (k, letter, percent(share), str(values["n"]))
+        for k, values in by_options.items()
+        for letter, share in zip(letters, values["shares"], strict=False)
+    ]
+    columns = ("options", "letter", "answered, %", "passes")
+    return Section("Letters answered", columns, tuple(rows), note)
 
 
 def _types(numbers: Mapping[str, Any]) -> Section:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ FORMAT = 1
 #: Pooled posterior above and below which an item is called robust or fragile.
 ROBUST, FRAGILE = 0.75, 0.55
 _COMPARED = ("single", "union", "dense", "vote")
+#: Greatest number up to which a float, as JSON readers use, holds every integer.
+_EXACT = 2**53
 
 Numbers = dict[str, Any]
 
@@ -116,8 +119,11 @@ def _items(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         carries_all &= outcomes.consensus >= 0
     missing = passes.answer < 0
     reasons: dict[int, str] = {}
+    counts: Counter[str] = Counter()
     for p in np.flatnonzero(missing).tolist():
-        reasons.setdefault(int(passes.item[p]), passes.invalid[p] or "no answer")
+        reason = passes.invalid[p] or "no answer"
+        reasons.setdefault(int(passes.item[p]), reason)
+        counts[reason] += 1
     dropped = [
         {
             "benchmark": table.items[i].benchmark,
@@ -133,6 +139,10 @@ def _items(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "without_gold": int((table.gold < 0).sum()),
         "passes": len(passes),
         "missing_passes": int(missing.sum()),
+        "missing_reasons": [
+            {"reason": reason, "n": n}
+            for reason, n in sorted(counts.items(), key=lambda pair: (-pair[1], pair))
+        ],
         "dropped": sorted(dropped, key=lambda d: (d["benchmark"], d["question_id"])),
     }
 
@@ -181,14 +191,17 @@ def _points(differences: Column) -> float:
 
 
 def _paired(ours: Column, theirs: Column) -> Numbers:
-    """Difference in points and exact McNemar test of two 0/1 columns."""
+    """Difference in points and exact McNemar test of two 0/1 columns.
+
+    Without a question in them nothing was tested: p is NaN then.
+    """
     only_ours = int(((ours == 1) & (theirs == 0)).sum())
     only_theirs = int(((ours == 0) & (theirs == 1)).sum())
     return {
         "points": _points(ours - theirs),
         "only_arm": only_ours,
         "only_against": only_theirs,
-        "p": float(mcnemar(only_ours, only_theirs).pvalue),
+        "p": float(mcnemar(only_ours, only_theirs).pvalue) if len(ours) else math.nan,
     }
 
 
@@ -238,11 +251,17 @@ def _order_flips(table: Table, columns: ItemColumns) -> Numbers | None:
         chosen = table.n_options == k
         by_options[str(k)] = {
             "orders": int(table.n_orders[chosen].max()),
-            "orders_possible": math.factorial(k),
+            "orders_possible": _factorial(k),
             "pairwise": rate(columns.order_flips[name].pairwise, chosen),
             "any": rate(columns.order_flips[name].any, chosen),
         }
     return {"arms": arms, "by_options_of": name, "by_options": by_options}
+
+
+def _factorial(k: int) -> int | float:
+    """K!, as a float where JSON readers could not hold it exactly (K > 18)."""
+    exact = math.factorial(k)
+    return exact if exact <= _EXACT else float(exact)
 
 
 def _half_step(
@@ -335,6 +354,7 @@ def _consistency(table: Table, columns: ItemColumns) -> Numbers:
             else math.nan
         ),
         "configurations": len(configurations),
+        "configuration_phases": max(1, len(table.phase_names)),
     }
 
 

@@ -11,11 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_runs import made_run
 from pixel_scorer import make_clip, make_questions
 
-from phasefusion import PhaseGrid, tinyvlm
-from phasefusion.cli import main
-from phasefusion.errors import DuplicateFrameWarning, OptionWarning
+from phasefusion import PhaseGrid, read_clip, tinyvlm
+from phasefusion.cli import _marked_frames, main
+from phasefusion.errors import (
+    DuplicateFrameWarning,
+    FrameCountWarning,
+    OptionWarning,
+)
 from phasefusion.records import iter_passes
 
 ROOT = Path(__file__).parents[2]
@@ -111,6 +116,16 @@ def test_report_that_cannot_be_saved(call, tmp_path):
     assert "error: " in err
 
 
+def test_missing_passes_are_warned_of(call, tmp_path):
+    made_run(tmp_path / "run", n_items=2, drop="all")
+    code, out, err = call("report", tmp_path / "run", "--json")
+    n = json.loads(out)["items"]["passes"]
+    assert code == 0
+    assert err == (
+        f"phasefusion: warning: {n} of {n} passes are missing: made missing\n"
+    )
+
+
 @pytest.mark.parametrize("protocol", ["stableeval", "quick"])
 def test_other_protocols(call, tmp_path, protocol):
     code, out, _ = scored(call, "--out", tmp_path / "run", "--protocol", protocol)
@@ -179,7 +194,7 @@ def test_frames_draws_and_lists(call, folder, tmp_path):
     code, text, _ = call("frames", "clip0.mp4", "-b", "4", "-s", "2", "--out", out)
     assert code == 0
     assert out.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-    assert "40 frames, 4.000 s" in text
+    assert "40 frames of " in text
     for row in PhaseGrid(4, 2).indices(40).tolist():
         assert " ".join(map(str, row)) in text
     code, text, _ = call("frames", "clip0.mp4", "-b", "4", "--out", out, "--json")
@@ -188,6 +203,82 @@ def test_frames_draws_and_lists(call, folder, tmp_path):
     assert [phase["phase"] for phase in found["phases"]] == ["1/6", "1/2", "5/6"]
     assert found["phases"][1]["frame_indices"] == [5, 15, 25, 35]
     assert found["phases"][1]["frame_times_s"] == [0.5, 1.5, 2.5, 3.5]
+
+
+@pytest.fixture(scope="module")
+def damaged(folder):
+    """A clip of which parts are noise, named for what makes it."""
+    sys.path.insert(0, str(ROOT / "tests" / "clips"))
+    import make
+
+    try:
+        return make.make("corrupted.mp4", folder)
+    except make.MissingEncoder as missing:
+        pytest.skip(f"this ffmpeg has no {missing}")
+
+
+def test_frames_of_a_damaged_file_are_marked(call, damaged, tmp_path):
+    out = tmp_path / "sheet.png"
+    words = ["frames", damaged, "-b", "20", "-s", "2", "--out", out]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", FrameCountWarning)
+        _, text, err = call(*words, columns=400)
+        found = json.loads(call(*words, "--json")[1])
+    assert "the file is damaged" in err
+    unsound = {"missing": 0, "damaged": 0}
+    clip = read_quietly(damaged, PhaseGrid(20, 2))
+    for s, row in enumerate(found["phases"]):
+        both = sorted(row["missing"] + row["damaged"])
+        assert both == clip.indices[s][clip.missing[s]].tolist()
+        assert row["damaged"] == clip.indices[s][clip.damaged[s]].tolist()
+        for name in unsound:
+            unsound[name] += len(row[name])
+            assert all(f" {index} ({name})" in text for index in row[name])
+    assert unsound["damaged"] > 0
+    assert text.count("(missing)") == unsound["missing"]
+    assert text.count("(damaged)") == unsound["damaged"]
+
+
+def test_marks_of_frames():
+    row = {"frame_indices": [1, 5, 5, 9], "missing": [5], "damaged": [9]}
+    assert _marked_frames(row) == ["1", "5 (missing)", "5 (missing)", "9 (damaged)"]
+
+
+def read_quietly(path, grid):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return read_clip(path, grid, on_error="mark")
+
+
+def test_frames_tells_the_facts_of_the_file(call, folder, tmp_path):
+    make_clip(folder / "first.mp4", 40)
+    command = ["ffmpeg", "-loglevel", "error", "-y", "-i", folder / "first.mp4"]
+    late = folder / "late.mkv"
+    command += ["-c", "copy", "-output_ts_offset", "7", late]
+    subprocess.run(command, check=True)
+    words = ["frames", "late.mkv", "-b", "2", "-o", tmp_path / "sheet"]
+    found = json.loads(call(*words, "--json")[1])
+    assert found["path"] == str(late)
+    assert found["n_frames"] == 40
+    assert found["duration_s"] == pytest.approx(4.0)
+    start_s = found["start_s"]
+    assert start_s == pytest.approx(7.0, abs=0.3)
+    assert found["phases"][1]["frame_times_s"][0] == pytest.approx(start_s + 1.0)
+    clip = read_clip(late, PhaseGrid(2, 3))
+    assert (found["width"], found["height"]) == (clip.info.width, clip.info.height)
+    text = call(*words)[1]
+    assert f"{found['width']}x{found['height']}, 4.000 s" in text
+    assert f"its times start at {start_s:.3f} s" in " ".join(text.split())
+    _, text, _ = call("frames", "--help", columns=200)
+    assert "in the working directory" in text
+
+
+def test_a_sheet_is_a_png(call, tmp_path):
+    code, out, err = call("frames", "clip0.mp4", "-o", tmp_path / "x.jpg")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "x.jpg: the sheet is a PNG" in err
+    assert not (tmp_path / "x.jpg").exists()
 
 
 def test_samplers_side_by_side(call):
@@ -207,9 +298,10 @@ def test_samplers_side_by_side(call):
     assert all(row["frame_indices"] for row in with_fps["samplers"])
     code, text, _ = call("samplers", "-n", "300")
     assert "0 37 75 112 150 187 225 262" in text
-    code, _, error = call("samplers", "-n", "300", "--fps", "-5")
-    assert code == 2
-    assert "fps=-5.0 must be in" in error
+    for fps in ("-5.0", "0.0", "nan", "inf"):
+        code, out, error = call("samplers", "-n", "300", "--fps", fps)
+        assert (code, out) == (2, "")
+        assert f"fps={fps} must be " in error
 
 
 def test_info(call):
@@ -235,6 +327,27 @@ def test_help_has_examples(call, command):
     code, out, _ = call(*([command] if command else []), "--help")
     assert code == 0
     assert "phasefusion demo" in out if command is None else "Examples:" in out
+
+
+def test_run_help_agrees_with_the_loader(call):
+    from phasefusion.datasets import load_questions
+
+    _, out, _ = call("run", "--help", columns=300)
+    text = " ".join(out.split())
+    for part in (
+        "question_id",
+        "video_id",
+        "answer",
+        "type",
+        "start",
+        "end",
+        "option_0",
+    ):
+        assert part in text
+        assert part in load_questions.__doc__
+    assert "relative to the question file" in text
+    assert "JSON list" in text
+    assert "may have answer" in text
 
 
 HIDE = """

@@ -11,6 +11,8 @@ from phasefusion import PhaseGrid, read_clip, resize
 from phasefusion.contact import contact_sheet, write_png
 from phasefusion.errors import FrameError
 
+RED = (230, 40, 40)
+
 
 def read_png(data):
     """Decode an 8-bit RGB PNG without interlacing, all five filters."""
@@ -74,7 +76,7 @@ def test_png_of_nothing_else(tmp_path, pixels):
 def test_sheet_is_a_row_a_phase_and_a_column_a_sample(tmp_path):
     make_clip(tmp_path / "clip.mp4", 40)
     clip = read_clip(tmp_path / "clip.mp4", PhaseGrid(4, 3))
-    clip.missing[1, 2] = True
+    clip.missing[1, 2] = clip.missing[0, 3] = clip.damaged[0, 3] = True
     sheet = contact_sheet(clip, width_px=32)
     height = 24
     cell_height, cell_width = height + 5 * 2 + 8, 32 + 4
@@ -84,9 +86,19 @@ def test_sheet_is_a_row_a_phase_and_a_column_a_sample(tmp_path):
             top, left = s * cell_height + 4, i * cell_width + 4
             cell = sheet[top : top + height, left : left + 32]
             if (s, i) == (1, 2):
-                assert not cell.any()
+                marked = cell.any(axis=2)
+                assert (cell[marked] == RED).all()
+                assert marked[[0, 0, -1, -1, 12], [0, -1, 0, -1, 16]].all()
+                assert marked.any(axis=1).all()
+                assert marked.any(axis=0).all()
+                assert marked.mean() < 0.25
+                continue
+            wanted = resize(clip.frames[s, i], (height, 32), filter="bicubic")
+            if (s, i) == (0, 3):
+                assert np.array_equal(cell[2:-2, 2:-2], wanted[2:-2, 2:-2])
+                cell[2:-2, 2:-2] = RED
+                assert (cell == RED).all()
             else:
-                wanted = resize(clip.frames[s, i], (height, 32), filter="bicubic")
                 assert np.array_equal(cell, wanted)
 
 

@@ -317,6 +317,13 @@ CLIPS: dict[str, Callable[[Path], None]] = {
     "faststart.mp4": copied("h264.mp4", "-movflags", "+faststart"),
     "truncated.mp4": edited("faststart.mp4", lambda d: bytes(d[: len(d) * 6 // 10])),
     "truncated.mkv": edited("h264.mkv", lambda d: bytes(d[: len(d) * 6 // 10])),
+    "half.webm": edited("vp9.webm", lambda d: bytes(d[: len(d) // 2])),
+    "with_sound.mkv": copied(
+        "h264.mkv", "-c:a", "aac", before=["-f", "lavfi", "-i", "sine=d=6"]
+    ),
+    "half_with_sound.mkv": edited(
+        "with_sound.mkv", lambda d: bytes(d[: len(d) * 3 // 10])
+    ),
     "corrupted.mp4": edited("faststart.mp4", corrupted),
     "corrupted.mkv": edited("h264.mkv", corrupted),
     "cut.ts": edited("h264.ts", cut_packets),

@@ -218,6 +218,58 @@ def test_other_settings_are_refused(questions, tmp_path):
             run(questions, tmp_path, limit=1, **options)
 
 
+def refusal(questions, tmp_path, **options):
+    with pytest.raises(RecordError) as caught:
+        run(questions, tmp_path, limit=1, **options)
+    return str(caught.value).split("\n  ")[1:]
+
+
+def test_refusals_are_a_short_line_a_changed_setting(questions, tmp_path):
+    run(questions, tmp_path, limit=1)
+    long = PixelScorer()
+    long.describe = lambda: {"model": "pixels", "prompt": {"text": "x" * 500}}
+    lines = refusal(questions, tmp_path, budget=5, scorer=long)
+    assert [line.split(":")[0] for line in lines] == [
+        "grid.budget",
+        "scorer.letter",
+        "scorer.prompt.text",
+    ]
+    assert all(len(line) < 160 for line in lines)
+
+
+def test_changed_questions_are_named(questions, tmp_path):
+    run(questions, tmp_path, limit=1)
+    text = questions.read_text()
+    rows = [json.loads(line) for line in text.splitlines()]
+    first, last = rows[1]["question_id"], rows[-1]["question_id"]
+
+    def changed(rows):
+        questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return refusal(questions, tmp_path)
+
+    try:
+        rows[1]["question"] += " Really?"
+        rows[2]["options"] = rows[2]["options"][::-1]
+        assert changed(rows) == [f"questions: 2 changed, first: {first}"]
+        more = [*rows[:-1], rows[-1] | {"question_id": "added", "huge": 2**70}]
+        assert changed(more) == [
+            f"questions: 2 changed, first: {first}; 1 gone, first: {last}; "
+            "1 new, first: added"
+        ]
+        questions.write_text(text + "\n")
+        assert refusal(questions, tmp_path) == [
+            "questions: the file was changed, its questions are the same"
+        ]
+        described = json.loads((tmp_path / "run.json").read_text())
+        del described["questions"]["items"]  # as runs were written before
+        (tmp_path / "run.json").write_text(json.dumps(described))
+        (line,) = refusal(questions, tmp_path)
+        old = described["settings"]["questions_sha256"][:12]
+        assert line.startswith(f"questions: another file, SHA-256 {old}... -> ")
+    finally:
+        questions.write_text(text)
+
+
 def test_run_file_holds_what_is_needed_to_repeat(questions, tmp_path):
     run(questions, tmp_path, limit=1)
     recorded = read_run(tmp_path)
@@ -474,7 +526,7 @@ def test_items_instead_of_a_file(questions, tmp_path):
     from_file = run(questions, tmp_path / "file", limit=2)
     assert from_items.n_passes == from_file.n_passes
     assert read_run(from_items.path)["questions"]["file"] is None
-    with pytest.raises(RecordError, match="questions_sha256"):
+    with pytest.raises(RecordError, match="questions: 9 gone, first: "):
         run(items[:3], tmp_path / "items")
 
 

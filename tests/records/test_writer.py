@@ -78,6 +78,17 @@ def test_other_settings_are_refused_with_every_difference(tmp_path):
     RunWriter(tmp_path, RUN).close()  # the refusal has let the lock go
 
 
+def test_long_values_are_cut_where_they_differ():
+    same = "same " * 40
+    (line,) = differences({"text": f"{same}old {same}"}, {"text": f"{same}new {same}"})
+    assert "old" in line
+    assert "new" in line
+    assert len(line) <= len("text:  -> ") + 2 * 60
+    assert line.count("...") == 4
+    (line,) = differences({"text": "a" * 200}, {})
+    assert line == f"text: '{'a' * 53}... -> (absent)"
+
+
 def test_differences_sees_type_and_depth():
     assert differences({"a": {"b": [1, 2]}}, {"a": {"b": [1, 3]}}) == [
         "a.b: [1, 2] -> [1, 3]"

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from phasefusion.errors import RecordError
 from phasefusion.report import Report, report
-from phasefusion.report.sections import percent, sections
+from phasefusion.report.sections import headline, percent, sections
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +93,78 @@ def test_half_is_rounded_up(value, text):
 
 def test_undefined_is_a_dash():
     assert percent(math.nan) == "–"
+
+
+@pytest.mark.parametrize("protocol", ["phasefusion", "stableeval", "quick"])
+@pytest.mark.parametrize("k", [18, 19, 21, 26])
+def test_many_options(tmp_path, protocol, k):
+    made_run(tmp_path, protocol=protocol, n_items=3, n_options=k)
+    made = report(tmp_path)
+    made.save(tmp_path)
+    saved = json.loads((tmp_path / "report.json").read_text())
+    assert len(saved["letters"][str(k)]["shares"]) == k
+    if protocol != "quick":
+        possible = saved["order_flips"]["by_options"][str(k)]["orders_possible"]
+        assert possible == pytest.approx(math.factorial(k), rel=1e-15)
+        assert type(possible) is (int if k == 18 else float)
+        shown = str(possible) if k == 18 else f"{possible:.3g}"
+        assert f" of {shown} " in str(made)
+    with Console(width=80, color_system=None) as console, console.capture() as capture:
+        console.print(made)
+    assert "…" not in capture.get()
+    assert max(map(len, capture.get().splitlines())) <= 80
+
+
+@pytest.mark.parametrize("protocol", ["phasefusion", "stableeval", "quick"])
+def test_a_run_without_one_usable_pass_says_so(tmp_path, protocol):
+    passes = made_run(tmp_path, protocol=protocol, n_items=3, drop="all")
+    made = report(tmp_path)
+    n = len(passes)
+    assert f"{n} of {n} passes are missing: made missing" in str(made).replace(
+        "\n  ", " "
+    )
+    lines = headline(made.numbers)
+    assert lines[0] == f"3 of 3 questions, {n} passes."
+    assert not any(percent(math.nan) in line for line in lines)
+    assert "Only 0 of 3 questions have every pass" in " ".join(lines)
+    assert made.to_dict()["items"]["missing_reasons"] == [
+        {"reason": "made missing", "n": n}
+    ]
+    for section in sections(made.numbers):
+        for row in section.rows:
+            for name, cell in zip(section.columns, row, strict=True):
+                assert name != "p" or cell == percent(math.nan)
+
+
+def test_few_questions_left_are_named(tmp_path):
+    drop = {(i, "dense", True, 0, 0) for i in range(8)}
+    passes = made_run(tmp_path, drop=drop)
+    for row, reason in zip(
+        (row for row in passes if row["invalid"]), ["no sound"] * 3, strict=False
+    ):
+        row["invalid"] = reason
+    (tmp_path / "passes.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in passes)
+    )
+    lines = headline(report(tmp_path).numbers)
+    assert (
+        f"8 of {len(passes)} passes are missing: most often (5 times) made missing"
+        in lines
+    )
+    assert any(line.startswith("Only 6 of 14 questions have every") for line in lines)
+    made_run(tmp_path, drop=set(list(drop)[:7]))
+    lines = headline(report(tmp_path).numbers)
+    assert not any(line.startswith("Only") for line in lines)
+
+
+def test_notes_define_their_words(tmp_path, made):
+    notes = {part.title: part.note for part in sections(made.numbers)}
+    assert "low when the smaller is below 0.75" in notes["Consistency"]
+    assert "6 configurations (3 phases x 2 option orders" in notes["Consistency"]
+    assert "same share" not in notes["Letters answered"]
+    made_run(tmp_path, protocol="stableeval")
+    notes = {part.title: part.note for part in sections(report(tmp_path).numbers)}
+    assert "same share" in notes["Letters answered"]
 
 
 def test_repr(made):

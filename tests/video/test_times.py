@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -16,6 +17,9 @@ from phasefusion.video import Video
 EXACT = ["h264.mp4", "h264.mkv", "h264.ts", "h264_open.mp4", "hevc.mp4", "vp9.webm"]
 EXACT += ["live.webm", "av1.mp4", "vfr.mp4", "offset.ts", "offset.mkv", "late.mp4"]
 EXACT += ["edit_list.mp4", "fps_23976.mp4", "mpeg2.ts", "animation.gif", "cut.ts"]
+WHOLE = ["h264.mkv", "vp9.webm", "with_sound.mkv", "offset.mkv", "live.webm", "h264.ts"]
+WHOLE += ["offset.ts", "late.mp4", "h264.h264", "wmv.wmv", "h263.flv", "animation.gif"]
+WHOLE += ["fragmented.mp4", "still.png", "vfr.mp4", "equal_times.mp4", "mpeg1.mpg"]
 EXACT += ["fragmented.mp4", "equal_times.mp4", "truncated.mkv", "mjpeg.avi"]
 
 
@@ -85,13 +89,51 @@ def test_a_varying_frame_rate_is_seen(clip, quiet_video):
 
 @pytest.mark.parametrize(
     ("name", "header", "true"),
-    [("header_lies.avi", 777, 60), ("truncated.mp4", 60, 31)],
+    [
+        ("header_lies.avi", 777, 60),
+        ("truncated.mp4", 60, 31),
+        ("corrupted.mp4", 60, 56),
+    ],
 )
 def test_a_header_that_lies_is_corrected_aloud(name, header, true, clip):
     pattern = f"{name}: the header says {header} frames, {true} are there"
+    if name != "header_lies.avi":  # the header was right
+        pattern = f"{header} frames, {true} decode; the file is damaged"
     with pytest.warns(FrameCountWarning, match=pattern):
         video = Video(clip(name))
     assert (video.info.n_frames_header, video.info.n_frames) == (header, true)
+
+
+@pytest.mark.parametrize(
+    ("name", "stated_s"),
+    [("truncated.mkv", 2.4), ("half.webm", 2.4), ("half_with_sound.mkv", 2.4)],
+)
+def test_a_file_cut_short_is_noticed_by_its_duration(name, stated_s, clip):
+    with pytest.warns(FrameCountWarning, match="cut short") as caught:
+        video = Video(clip(name))
+    assert len(caught) == 1
+    info = video.info
+    assert info.n_frames_header is None
+    assert 0 < info.n_frames < 50
+    assert info.duration_s_header == pytest.approx(stated_s, abs=0.06)
+    text = str(caught[0].message)
+    assert f"says {info.duration_s_header:.3f} s, the {info.n_frames} frames" in text
+    assert f"end at {info.duration_s + info.start_s:.3f} s" in text
+
+
+@pytest.mark.parametrize(
+    "name",
+    WHOLE,
+)
+def test_whole_files_are_not_called_cut(name, clip):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with Video(clip(name)) as video:
+            stated_s = video.info.duration_s_header
+    if name in ("h264.mkv", "vp9.webm", "with_sound.mkv"):
+        assert stated_s == pytest.approx(2.4, abs=0.06)
+    if name in ("live.webm", "h264.h264", "h264.ts"):  # estimates, if anything
+        assert stated_s is None
 
 
 def test_an_edit_list_is_named_in_the_warning(clip):
