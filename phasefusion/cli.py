@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
-import importlib.util
-import inspect
 import json
 import os
 import sys
@@ -17,20 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from phasefusion._scorers import load_model, load_scorer
 from phasefusion.errors import (
     FrameError,
     PhaseFusionError,
     PhaseFusionWarning,
     RecordError,
-    ScoringError,
 )
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from rich.console import Console
 
-    from phasefusion.scoring.protocol import Scorer
 
 BAD_USE = 2
 _INTERRUPTED = 130
@@ -189,7 +182,7 @@ def run(
             f"--{' and --'.join(options)} can be given with --model only; a scorer of "
             "--scorer sets its own"
         )
-    made = _model(model, **options) if model else _scorer(str(scorer))
+    made = load_model(model, **options) if model else load_scorer(str(scorer))
     out = out or Path("runs") / questions.stem
     _evaluate_and_report(
         as_json,
@@ -229,7 +222,7 @@ def demo(
     from phasefusion import tinyvlm
 
     _check_limit(limit)
-    scorer = _model(str(tinyvlm.model_dir()), device="cpu", dtype="float32")
+    scorer = load_model(str(tinyvlm.model_dir()), device="cpu", dtype="float32")
     import torch
 
     torch.set_num_threads(1)  # so small a model is slowed down by more
@@ -262,83 +255,6 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
         )
         raise typer.Exit(_INTERRUPTED) from None
     _show_report(finished.path, None, as_json)
-
-
-def _model(name: str, **options: Any) -> Scorer:
-    from phasefusion.scoring import HFOptionScorer
-    from phasefusion.scoring.source import check_folder, local_folder
-
-    folder = local_folder(name)  # before transformers, which is slow to load
-    if folder is not None:
-        check_folder(folder)
-    with contextlib.suppress(ImportError):  # from_pretrained says what is missing
-        logging: Any = importlib.import_module("transformers.utils.logging")
-        logging.disable_progress_bar()
-    return HFOptionScorer.from_pretrained(name, **options)
-
-
-def _scorer(spec: str) -> Scorer:
-    from phasefusion._runner import check_scorer
-
-    module_name, _, name = spec.rpartition(":")
-    if not (module_name and name):
-        raise typer.BadParameter(
-            "--scorer must be MODULE:NAME, such as mypackage.scorers:make, or "
-            f"FILE.py:NAME, not {spec!r}"
-        )
-    try:
-        made = getattr(_module(module_name), name)
-    except (ImportError, AttributeError) as error:
-        raise ScoringError(f"--scorer {spec}: {error}") from error
-    except Exception as error:
-        raise ScoringError(
-            f"--scorer {spec}: {module_name} cannot be imported: {_one_line(error)}"
-        ) from error
-    if not hasattr(made, "score") or isinstance(made, type):
-        try:
-            inspect.signature(made).bind()
-        except (TypeError, ValueError) as error:
-            raise ScoringError(
-                f"--scorer {spec}: must be a scorer, or be callable without "
-                f"arguments to make one: {error}"
-            ) from None
-        try:
-            made = made()
-        except Exception as error:
-            raise ScoringError(
-                f"--scorer {spec}: {name}() raised {_one_line(error)}"
-            ) from error
-    try:
-        check_scorer(made)
-    except ScoringError as error:
-        raise ScoringError(f"--scorer {spec}: {error}") from None
-    scorer: Scorer = made
-    return scorer
-
-
-def _module(name: str) -> ModuleType:
-    """Import a module by name, or a file by its path."""
-    if not name.endswith(".py"):
-        if os.sep in name:
-            raise ImportError(f"{name} is neither a module's name nor a .py file")
-        sys.path.insert(0, os.getcwd())  # a module beside the question file
-        return importlib.import_module(name)
-    path = Path(name)
-    if not path.is_file():
-        raise ImportError(f"there is no file {name}")
-    sys.path.insert(0, str(path.parent.resolve()))  # what the file itself imports
-    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{name} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)  # where dataclasses look for it
-    spec.loader.exec_module(module)
-    return module
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 @app.command(

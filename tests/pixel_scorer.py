@@ -9,6 +9,9 @@ import numpy as np
 
 from phasefusion.scoring import OptionScores
 
+# Words that make a run of the command short.
+QUICK = ["--budget", "4", "--dense", "10", "--n-orders", "3", "--quiet"]
+
 
 class PixelScorer:
     """Score options from frame contents, their number and the option order alone.
