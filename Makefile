@@ -54,7 +54,8 @@ lint: setup
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	$(PY) -m mypy.stubtest phasefusion._core phasefusion._frames phasefusion._video
+	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml \
+	    phasefusion._core phasefusion._frames phasefusion._video
 	$(VENV)/bin/clang-format --dry-run -Werror $(ALL_C)
 	@echo "lint: building with every warning an error"
 	@PHASEFUSION_WERROR=1 $(PY) setup.py -q build_ext --build-lib $(CACHE)/werror \
