@@ -169,7 +169,7 @@ def test_without_ffmpeg_the_remedy_is_named(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(
-        BackendUnavailableError, match="apt-get install libavformat-dev"
+        BackendUnavailableError, match="apt-get install pkg-config libavformat-dev"
     ):
         Video("any.mp4")
 

@@ -130,17 +130,20 @@ def heard_interrupts():
 @pytest.mark.usefixtures("heard_interrupts")
 def test_ctrl_c_stops_a_decode_half_way(clip):
     with Video(clip("long.mp4")) as video:
-        began = time.perf_counter()
-        video.read(range(0, len(video), 50))
+        wanted = range(0, len(video), 50)
+        began, began_cpu = time.perf_counter(), time.process_time()
+        video.read(wanted)
         whole = time.perf_counter() - began
-        assert whole > 0.4, "the clip must be long enough to be interrupted"
-        interrupt = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+        whole_cpu = time.process_time() - began_cpu
+        assert whole > 0.05, "the clip must be long enough to be interrupted"
+        interrupt = threading.Timer(whole / 5, os.kill, (os.getpid(), signal.SIGINT))
         interrupt.start()
-        began = time.perf_counter()
+        began_cpu = time.process_time()
         with pytest.raises(KeyboardInterrupt):
-            video.read(range(0, len(video), 50))
+            video.read(wanted)
+        # processor time, which other work on the machine does not stretch
+        assert time.process_time() - began_cpu < 0.9 * whole_cpu
         interrupt.join()
-        assert time.perf_counter() - began < 0.1 + whole * 0.9
         assert video.read([0]).shape == (1, 480, 800, 3)
 
 
