@@ -243,6 +243,10 @@ QUIET = "log-level=none:pools=none:frame-threads=1"
 MPEG4 = ["-c:v", "mpeg4", "-q:v", "4", "-g", "25"]
 MPEG2 = ["-c:v", "mpeg2video", "-q:v", "4", "-bf", "2", "-g", "12"]
 
+LAYERS = (
+    "ts_number_layers=3:ts_target_bitrate=50,100,150:ts_rate_decimator=4,2,1:"
+    "ts_periodicity=4:ts_layer_id=0,2,1,2:ts_layering_mode=3"
+)
 OTHERS: dict[str, Callable[[Path], None]] = {"long.mp4": long}  # without numbers
 CLIPS: dict[str, Callable[[Path], None]] = {
     # codecs and the structure of their groups of pictures
@@ -265,8 +269,44 @@ CLIPS: dict[str, Callable[[Path], None]] = {
     "vp8.webm": plain(["-c:v", "libvpx", "-g", "20", "-auto-alt-ref", "1"]),
     "vp9.webm": plain([*VP9, "-g", "20", "-auto-alt-ref", "1", "-lag-in-frames", "12"]),
     "vp9_sizes.ivf": vp9_sizes,
+    "vp9_layers.webm": plain(
+        [
+            *VP9,
+            "-deadline",
+            "realtime",
+            "-error-resilient",
+            "1",
+            "-lag-in-frames",
+            "0",
+            "-b:v",
+            "150k",
+            "-ts-parameters",
+            LAYERS,
+        ]
+    ),
+    "vp9_resilient.webm": plain([*VP9, "-g", "30", "-error-resilient", "1"]),
     "live.webm": live,
     "av1.mp4": plain(["-c:v", "libsvtav1", "-preset", "10", "-crf", "40", "-g", "20"]),
+    "av1_deep.mkv": plain(
+        ["-c:v", "libsvtav1", "-preset", "8", "-crf", "40", "-g", "50"]
+    ),
+    "av1_aom.mkv": plain(
+        ["-c:v", "libaom-av1", "-cpu-used", "8", "-crf", "40", "-g", "40"]
+    ),
+    "av1_resilient.mkv": plain(
+        [
+            "-c:v",
+            "libaom-av1",
+            "-cpu-used",
+            "8",
+            "-usage",
+            "realtime",
+            "-g",
+            "40",
+            "-aom-params",
+            "error-resilient=1",
+        ]
+    ),
     "av1.mkv": plain(["-c:v", "libsvtav1", "-preset", "10", "-crf", "40", "-g", "20"]),
     "asp.avi": plain([*MPEG4, "-bf", "2", "-vtag", "XVID"]),
     "asp.mp4": copied("asp.avi"),
