@@ -25,8 +25,9 @@ PYTHON_FILES = sorted(
 
 
 # A stage imports only earlier ones; `evaluate` and `cli` alone know them all.
-STAGES = ["errors", "grid", "samplers", "video", "frames", "contact", "orders"]
-STAGES += ["scoring", "fusion", "datasets", "records", "stats", "report"]
+STAGES = ["errors", "grid", "samplers", "video", "frames", "pixels"]
+STAGES += ["contact", "orders", "scoring", "fusion", "datasets", "records", "stats"]
+STAGES += ["report"]
 
 
 def imported_stages(path: Path) -> set[str]:

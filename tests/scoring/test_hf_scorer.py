@@ -14,8 +14,8 @@ from phasefusion.errors import (
     OptionWarning,
     ScoringError,
 )
+from phasefusion.pixels import PatchSettings
 from phasefusion.scoring import HFOptionScorer, PromptTemplate, Scorer
-from phasefusion.scoring.pixels import PixelSettings
 from phasefusion.scoring.prefix import RowScores
 
 torch = pytest.importorskip("torch")
@@ -452,7 +452,7 @@ def test_a_processor_gives_tokenizer_template_and_pixels(build, model, tokenizer
     same = HFOptionScorer(
         model,
         tokenizer=tokenizer,
-        pixels=PixelSettings(4, 2, 2, mean=(0.5, 0.5, 0.5), size=(8, 16)),
+        pixels=PatchSettings(4, 2, 2, mean=(0.5, 0.5, 0.5), size=(8, 16)),
     )
     np.testing.assert_array_equal(
         scorer.score(clip, QUESTION, OPTIONS).logprobs,
