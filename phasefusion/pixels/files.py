@@ -306,12 +306,9 @@ def _class_of(config: Mapping[str, Any], family: str | None, kind: Kind) -> _Cla
     wanted = None if family is None else _SAME_RULES.get(family, family)
     names = candidates or list(_CLASSES)
     if wanted is not None:
-        names = [n for n in names if _CLASSES[n].family == wanted] or (
-            # Qwen3-VL's pictures go through Qwen2-VL's class with values of its own.
-            ["Qwen2VLImageProcessor"]
-            if (wanted, named, kind) == ("qwen3_vl", "Qwen2VLImageProcessor", "image")
-            else []
-        )
+        if (wanted, kind) == ("qwen3_vl", "image"):  # by the class of Qwen2-VL
+            wanted = "qwen2_vl"
+        names = [n for n in names if _CLASSES[n].family == wanted]
     elif not candidates:
         raise FrameError("the preprocessor file names no class; give family")
     if not candidates:
@@ -354,6 +351,7 @@ def _shared(
         "std": _three(values, "image_std") if normalised else None,
         "rescale": _number(values, "rescale_factor", 1 / 255) if rescaled else None,
         "filter": _FILTERS[int(code)],
+        "first_pass": "horizontal" if backend == "torchvision" else "auto",
         "backend": backend,
     }
 

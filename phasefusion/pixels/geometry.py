@@ -337,6 +337,20 @@ def _placed(
     return canvas
 
 
+def pass_order_shows(given: Size, size: Size) -> bool:
+    """Whether a resize gives other bytes with ``first_pass="auto"`` than "horizontal".
+
+    Examples
+    --------
+    >>> pass_order_shows((640, 360), (448, 448))
+    True
+    >>> pass_order_shows((360, 640), (448, 448))
+    False
+    """
+    height_lost, width_lost = given[0] - size[0], given[1] - size[1]
+    return height_lost > max(0, 2 * width_lost) and width_lost != 0
+
+
 def _check_frames(frames: NDArray[np.uint8]) -> None:
     if (
         not isinstance(frames, np.ndarray)

@@ -36,7 +36,8 @@ class PixelSettings:
     filter : {"bicubic", "bilinear", "lanczos", "hamming", "box"}
         Resampling filter.
     first_pass : {"auto", "horizontal", "vertical"}
-        As in `phasefusion.resize`: which Pillow the bytes are equal to.
+        As in `phasefusion.resize`. torchvision begins with the horizontal pass
+        whatever the shape, as Pillow did before its version 13.
     backend : {"torchvision", "pil"}
         Whose arithmetic the floats follow, see `value_table`, and whose rule
         `center_crop` does.
@@ -47,7 +48,7 @@ class PixelSettings:
     std: Three | None = CLIP_STD
     rescale: float | None = 1 / 255
     filter: Filter = "bicubic"
-    first_pass: FirstPass = "auto"
+    first_pass: FirstPass = "horizontal"
     backend: Backend = "torchvision"
 
     def __post_init__(self) -> None:

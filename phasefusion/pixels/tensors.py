@@ -60,8 +60,9 @@ def to_qwen_patches(
     Notes
     -----
     Rows equal those of transformers' "pil" processors bit for bit. Its "torchvision"
-    processors, the only ones for videos in transformers 5, resize with another
-    rounding (a byte may differ by one); from equal bytes the rows are the same.
+    processors, the only ones for videos, resize with torch's own rounding, where we
+    keep to Pillow's: up to three bytes in a hundred then differ, by one or two steps
+    of 255. From frames that need no resize the rows are the same, bit for bit.
 
     Examples
     --------
@@ -113,8 +114,8 @@ def to_pixel_values(frames: NDArray[np.uint8], settings: PlaneSettings | str) ->
 
     Notes
     -----
-    As for `to_qwen_patches`: equal to the "pil" processors bit for bit, to the
-    "torchvision" ones from equal bytes.
+    As for `to_qwen_patches`: equal to the "pil" processors bit for bit, and to the
+    "torchvision" ones but for the rounding of their resize.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion.errors import OptionError, ScoringError
 from phasefusion.pixels import PatchSettings, to_qwen_patches
+from phasefusion.pixels.geometry import pass_order_shows
 from phasefusion.scoring.checkpoint import (
     backend,
     limited,
@@ -361,17 +362,22 @@ class HFOptionScorer:
         Returns
         -------
         size : (int, int) or None
-            Height and width in pixels. None when the model wants another filter than
-            the decoder's default, so that it has to see the frames as decoded.
+            Height and width in pixels. None when the model wants a resize that
+            differs from `phasefusion.resize` with its defaults, as portrait frames
+            may, so that it has to see the frames as decoded.
 
         Raises
         ------
         FrameError
             If frames of that size cannot be resized for the model.
         """
-        if (self._pixels.filter, self._pixels.first_pass) != ("bicubic", "auto"):
+        size = self._pixels.frame_size(height_px, width_px, n_frames)
+        filter, first_pass = self._pixels.filter, self._pixels.first_pass
+        if filter != "bicubic" or first_pass == "vertical":
             return None
-        return self._pixels.frame_size(height_px, width_px, n_frames)
+        if first_pass == "horizontal" and pass_order_shows((height_px, width_px), size):
+            return None
+        return size
 
     def describe(self) -> dict[str, Any]:
         """Return what is needed to repeat the scores, JSON-able.
@@ -504,7 +510,7 @@ class HFOptionScorer:
         n_frames, *shown = clip.frames.shape[1:4]
         if clip.info is not None:
             native = (clip.info.height, clip.info.width)
-            if tuple(shown) == self.frame_size(*native, n_frames):
+            if tuple(shown) == self._pixels.frame_size(*native, n_frames):
                 return shown[0], shown[1]
         return None
 

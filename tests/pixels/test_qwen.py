@@ -1,43 +1,26 @@
-"""Frame sizes and the patch rows, against slow and stock implementations."""
+"""Patch rows against slow twins, their binding's checks, and Qwen-VL's frame sizes."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
+import oracle
 import pytest
 
-from phasefusion.errors import FrameError, ScoringError
-from phasefusion.scoring.pixels import (
-    PixelSettings,
-    fit_size,
-    patch_layout,
-    pixel_settings,
+from phasefusion import _frames, resize
+from phasefusion.errors import FrameError
+from phasefusion.pixels import (
+    PatchSettings,
+    family_settings,
+    smart_resize,
+    to_qwen_patches,
 )
 
-SHAPE = SimpleNamespace(patch_size=4, spatial_merge_size=2, temporal_patch_size=2)
 
-
-def slow_layout(frames, side, merge, depth):
-    """Every row written out from its definition, one patch at a time."""
-    frames = list(frames)
-    while len(frames) % depth:
-        frames.append(frames[-1])
-    _, height, width = frames[0].shape
-    rows = []
-    for t in range(0, len(frames), depth):
-        for block_y in range(0, height, side * merge):
-            for block_x in range(0, width, side * merge):
-                for j in range(merge):
-                    for i in range(merge):
-                        y, x = block_y + j * side, block_x + i * side
-                        row = [
-                            frames[t + d][c, y : y + side, x : x + side].ravel()
-                            for c in range(3)
-                            for d in range(depth)
-                        ]
-                        rows.append(np.concatenate(row))
-    return np.array(rows)
+def random_frames(shape, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 256, shape, dtype=np.uint8)
 
 
 @pytest.mark.parametrize(
@@ -49,97 +32,145 @@ def slow_layout(frames, side, merge, depth):
         (3, (12, 18), 2, 3, 1),
         (7, (30, 10), 5, 1, 3),
         (2, (28, 56), 14, 2, 2),
+        (3, (64, 32), 16, 2, 2),
+        (1, (1, 1), 1, 1, 1),
+        (1, (7, 7), 7, 1, 5),
+        (2, (34, 51), 17, 1, 2),
     ],
 )
 def test_layout_equals_the_slow_one(n_frames, size, side, merge, depth):
-    rng = np.random.default_rng(n_frames)
-    frames = rng.normal(size=(n_frames, 3, *size)).astype(np.float32)
-    settings = PixelSettings(patch_px=side, merge=merge, temporal_frames=depth)
-    rows, grid_thw, n_repeated = patch_layout(frames, settings)
-    np.testing.assert_array_equal(rows, slow_layout(frames, side, merge, depth))
-    assert n_repeated == -n_frames % depth
-    assert grid_thw == (
-        (n_frames + n_repeated) // depth,
-        size[0] // side,
-        size[1] // side,
+    frames = random_frames((n_frames, *size, 3), seed=n_frames)
+    settings = PatchSettings(
+        patch_px=side, merge=merge, temporal_frames=depth, size=size
     )
+    rows, grid_thw = to_qwen_patches(frames, settings)
+    planes = oracle.to_values(frames, settings.value_table())
+    np.testing.assert_array_equal(rows, oracle.patch_rows(planes, side, merge, depth))
+    assert grid_thw == (-(-n_frames // depth), size[0] // side, size[1] // side)
     assert rows.dtype == np.float32
     assert rows.flags.c_contiguous
+    again, same_grid = to_qwen_patches(planes, settings)
+    np.testing.assert_array_equal(again, rows)
+    assert same_grid == grid_thw
 
 
-def test_layout_refuses_sides_that_do_not_divide():
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda big: big[:, 4:20, 8:32],  # rows apart
+        lambda big: big[::-1, 4:20, 8:32],  # frames from the last to the first
+        lambda big: big[:, 19:3:-1, 8:32],  # lines from the bottom up
+        lambda big: big[:, 4:20, 31:7:-1],  # pixels backwards: one copy
+        lambda big: np.asfortranarray(big[:, 4:20, 8:32]),
+    ],
+)
+def test_frames_may_be_views(cut):
+    frames = cut(random_frames((3, 32, 40, 3)))
+    settings = PatchSettings(4, 2, 2, size=(16, 24))
+    rows, _ = to_qwen_patches(frames, settings)
+    copied, _ = to_qwen_patches(np.ascontiguousarray(frames), settings)
+    np.testing.assert_array_equal(rows, copied)
+    planes = oracle.to_values(frames, settings.value_table())
+    by_planes, _ = to_qwen_patches(planes[:, :, ::-1][:, :, ::-1], settings)
+    np.testing.assert_array_equal(by_planes, rows)
+
+
+def test_frames_are_resized_unless_they_have_the_size():
+    frames = random_frames((3, 45, 80, 3))
+    settings = family_settings("qwen2_vl")
+    size = settings.frame_size(45, 80, 3)
+    rows, _ = to_qwen_patches(frames, settings)
+    small = resize(frames, size, first_pass="horizontal")
+    np.testing.assert_array_equal(to_qwen_patches(small, settings, size=size)[0], rows)
+    other, _ = to_qwen_patches(frames, replace(settings, first_pass="vertical"))
+    assert not np.array_equal(other, rows)
+
+
+@pytest.mark.parametrize("size", [(56, 84), (84, 56)])
+def test_a_size_of_ones_own_is_kept(size):
+    # Within one multiple of the limits the rule would not choose its own result again.
+    settings = PatchSettings(min_pixels=4000, max_pixels=4000)
+    frames = random_frames((2, *size, 3))
+    assert settings.frame_size(*size, 2) != size
+    rows, grid_thw = to_qwen_patches(frames, settings, size=size)
+    assert grid_thw == (1, size[0] // 14, size[1] // 14)
+    values = oracle.to_values(frames, settings.value_table())
+    np.testing.assert_array_equal(np.sort(rows.ravel()), np.sort(values.ravel()))
+
+
+@pytest.mark.parametrize(
+    ("frames", "message"),
+    [
+        (np.zeros((2, 28, 28, 3)), "float64"),
+        (np.zeros((0, 28, 28, 3), np.uint8), "at least one frame"),
+        (np.zeros((28, 28, 3), np.uint8), r"shape \(28, 28, 3\)"),
+        (np.zeros((2, 3, 28, 28), np.uint8), r"shape \(2, 3, 28, 28\)"),
+        (np.zeros((2, 3, 28, 30), np.float32), "multiples of 28"),
+        (np.zeros((2, 4, 28, 28), np.float32), "three channels"),
+        (np.zeros((0, 3, 28, 28), np.float32), "at least one frame"),
+        ([[1]], "list"),
+    ],
+)
+def test_frames_that_cannot_be_cut(frames, message):
+    with pytest.raises(FrameError, match=message):
+        to_qwen_patches(frames, "qwen2_vl")
+
+
+def test_settings_of_another_family():
+    with pytest.raises(FrameError, match="'internvl' are for to_pixel_values"):
+        to_qwen_patches(np.zeros((1, 28, 28, 3), np.uint8), "internvl")
     with pytest.raises(FrameError, match="multiples of 28"):
-        patch_layout(np.zeros((2, 3, 28, 30), np.float32), PixelSettings())
+        to_qwen_patches(np.zeros((1, 28, 28, 3), np.uint8), size=(30, 28))
+    with pytest.raises(FrameError, match="stay as they are"):
+        to_qwen_patches(np.zeros((1, 3, 28, 28), np.float32), size=(56, 28))
 
 
-def stock_video_processor():
-    pytest.importorskip("torchvision", reason="the stock video processor needs it")
-    return pytest.importorskip(
-        "transformers.models.qwen2_vl.video_processing_qwen2_vl"
-    ).Qwen2VLVideoProcessor
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"rows": np.empty((4, 95), np.float32)}, ValueError, "of 384 values"),
+        ({"rows": np.empty((4, 96), np.float64)}, ValueError, "float32"),
+        ({"rows": np.empty((96, 4), np.float32).T}, ValueError, "C-contiguous"),
+        ({"table": np.empty((3, 255), np.float32)}, ValueError, r"shape \(3, 256\)"),
+        ({"table": np.empty(768, np.float32)}, ValueError, "2 dimensions"),
+        ({"table": np.empty((3, 256))}, TypeError, "safe"),
+        ({"frames": np.empty((2, 8, 8, 4), np.uint8)}, ValueError, "3 as the last"),
+        ({"frames": np.empty((2, 8, 8, 3), np.int8)}, ValueError, "uint8"),
+        ({"patch": (0, 4)}, ValueError, "layout of the patches is out of range"),
+        ({"patch": (3, 4)}, ValueError, "out of range"),
+        ({"patch": (2**62, 4)}, OverflowError, "too large"),
+        ({"merge": 0}, ValueError, "out of range"),
+        ({"merge": 2**62}, OverflowError, "too large"),
+        ({"depth": -1}, ValueError, "out of range"),
+        ({"depth": 2**62}, OverflowError, "too large"),
+    ],
+)
+def test_the_binding_checks_for_itself(changed, error, message):
+    given = {
+        "frames": np.zeros((2, 8, 8, 3), np.uint8),
+        "table": np.zeros((3, 256), np.float32),
+        "rows": np.zeros((4, 96), np.float32),
+        "patch": (4, 4),
+        "merge": 2,
+        "depth": 2,
+    }
+    _frames.patches_from_rgb(*given.values())
+    with pytest.raises(error, match=message):
+        _frames.patches_from_rgb(*(given | changed).values())
+    if set(changed) & {"frames", "table"}:
+        return
+    planes = np.zeros((2, 3, 8, 8), np.float32)
+    rest = [(given | changed)[name] for name in ("rows", "patch", "merge", "depth")]
+    with pytest.raises(error, match=message):
+        _frames.patches_from_planes(planes, *rest)
 
 
-def test_layout_equals_the_stock_video_processor():
-    torch = pytest.importorskip("torch")
-    processor = stock_video_processor()(
-        size={"shortest_edge": 56 * 84, "longest_edge": 56 * 84},
-        do_sample_frames=False,
-    )
-    frames = np.random.default_rng(0).integers(0, 256, (5, 56, 84, 3), dtype=np.uint8)
-    stock = processor(
-        [torch.from_numpy(frames).permute(0, 3, 1, 2)], return_tensors="pt"
-    )
-    check_against_stock(frames, stock, "pixel_values_videos", "video_grid_thw")
-
-
-def test_layout_equals_the_stock_image_processor():
-    module = pytest.importorskip(
-        "transformers.models.qwen2_vl.image_processing_pil_qwen2_vl"
-    )
-    processor = module.Qwen2VLImageProcessorPil(
-        size={"shortest_edge": 56 * 84, "longest_edge": 56 * 84}
-    )
-    frame = np.random.default_rng(1).integers(0, 256, (1, 56, 84, 3), dtype=np.uint8)
-    stock = processor(frame[0], return_tensors="np")
-    check_against_stock(frame, stock, "pixel_values", "image_grid_thw")
-
-
-def check_against_stock(frames, stock, pixels, grid):
-    from phasefusion.frames import resize_normalize
-
-    settings = PixelSettings()
-    ours = resize_normalize(
-        frames, frames.shape[1:3], mean=settings.mean, std=settings.std
-    )
-    rows, grid_thw, _ = patch_layout(ours, settings)
-    np.testing.assert_allclose(rows, np.asarray(stock[pixels]), rtol=0, atol=1e-5)
-    assert list(grid_thw) == np.asarray(stock[grid])[0].tolist()
-
-
-def stock_size_rule():
-    pytest.importorskip("torch")
-    for name in ("image_processing_pil_qwen2_vl", "image_processing_qwen2_vl"):
-        try:
-            module = __import__(
-                f"transformers.models.qwen2_vl.{name}", fromlist=["smart_resize"]
-            )
-        except ImportError:
-            continue
-        return module.smart_resize
-    return pytest.skip("no stock rule that can be imported here")
-
-
-def test_sizes_equal_the_stock_rule():
-    stock = stock_size_rule()
-    rng = np.random.default_rng(11)
-    limits = [(3136, 12845056), (100352, 602112), (200704, 200704), (784, 3136)]
-    for _ in range(3000):
-        height, width = (int(v) for v in rng.integers(9, 3000, 2))
-        low, high = limits[rng.integers(len(limits))]
-        if max(height, width) > 200 * min(height, width):
-            continue
-        ours = fit_size(height, width, multiple_px=28, min_pixels=low, max_pixels=high)
-        assert ours == stock(height, width, 28, low, high), (height, width, low, high)
+def test_no_frames_make_no_rows():
+    table = np.zeros((3, 256), np.float32)
+    rows = np.empty((0, 96), np.float32)
+    none = np.empty((0, 8, 8, 3), np.uint8)
+    _frames.patches_from_rgb(none, table, rows, (4, 4), 2, 2)
+    _frames.patches_from_planes(np.empty((0, 3, 8, 8), np.float32), rows, (4, 4), 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -152,60 +183,39 @@ def test_sizes_equal_the_stock_rule():
     ],
 )
 def test_sizes_worked_by_hand(size, expected):
-    assert PixelSettings().frame_size(*size) == expected
-
-
-@pytest.mark.parametrize("size", [(0, 10), (10, 2001)])
-def test_impossible_frames(size):
-    with pytest.raises(FrameError, match=f"{size[0]} x {size[1]} px"):
-        PixelSettings().frame_size(*size)
-
-
-def test_settings_from_files():
-    def read(**config):
-        return pixel_settings(config, SHAPE)
-
-    assert read() == PixelSettings(patch_px=4)
-    assert read(size={"height": 16, "width": 24}).frame_size(99, 99) == (16, 24)
-    limits = read(size={"shortest_edge": 64, "longest_edge": 128})
-    assert (limits.min_pixels, limits.max_pixels) == (64, 128)
-    assert read(min_pixels=64, size={"shortest_edge": 1}).min_pixels == 64
-    assert read(image_mean=[0.5, 0.4, 0.3]).mean == (0.5, 0.4, 0.3)
-    assert read(do_normalize=False).std == (1.0, 1.0, 1.0)
-    assert read(resample=2).filter == "bilinear"
+    assert PatchSettings().frame_size(*size) == expected
 
 
 @pytest.mark.parametrize(
-    ("config", "message"),
+    ("n_frames", "size", "expected"),
     [
-        ({"patch_size": 14}, "patch_size 14, the model's config says 4"),
-        ({"merge_size": 1}, "merge_size 1"),
-        ({"do_resize": False}, "do_resize: false"),
-        ({"do_rescale": False}, "do_rescale: false"),
-        ({"rescale_factor": 1.0}, "rescale_factor 1.0"),
-        ({"image_std": [1.0]}, r"image_std is \[1.0\]"),
-        ({"resample": 0}, "resample code 0"),
-        ({"size": {"height": 17, "width": 24}}, "multiples of 8"),
-        ({"min_pixels": 10, "max_pixels": 5}, "min_pixels 10 and max_pixels 5"),
+        (2, (320, 640), (320, 640)),  # 2 x 204800 is within 131072 to 786432
+        (8, (320, 640), (192, 416)),  # shrunk by 1.4434: 221.7 and 443.4
+        (7, (320, 640), (224, 448)),  # 8 by the rounding, shrunk as 7: by 1.3502
+        (5, (320, 640), (256, 544)),  # as 4 it is too large, shrunk as 5: by 1.141
+        (2, (16, 300), (64, 1120)),  # doubled to 32 x 600, then grown by 1.847
     ],
 )
-def test_files_that_cannot_be_followed(config, message):
-    with pytest.raises(ScoringError, match=message):
-        pixel_settings(config, SHAPE)
+def test_clip_sizes_worked_by_hand(n_frames, size, expected):
+    settings = family_settings("qwen3_vl")
+    assert settings.frame_size(*size, n_frames) == expected
 
 
-def test_user_limits():
-    settings = PixelSettings()
-    assert settings.with_limits(size=[28, 56]).size == (28, 56)
-    small = settings.with_limits(max_pixels=3136)
-    assert (small.min_pixels, small.max_pixels) == (3136, 3136)
-    assert small.frame_size(1080, 1920) == (28, 56)
-    assert settings.with_limits() is settings
-    fixed = settings.with_limits(size=(28, 56)).with_limits(min_pixels=784)
-    assert fixed.size is None
-    with pytest.raises(ScoringError, match="cannot be combined"):
-        settings.with_limits(size=(28, 28), max_pixels=3)
-    with pytest.raises(ScoringError, match=r"must be \(height, width\)"):
-        settings.with_limits(size=(28,))
-    with pytest.raises(ScoringError, match="min_pixels 99 and max_pixels 9"):
-        settings.with_limits(min_pixels=99, max_pixels=9)
+def test_impossible_frames():
+    with pytest.raises(FrameError, match="0 x 10 px"):
+        PatchSettings().frame_size(0, 10)
+    with pytest.raises(FrameError, match="10 x 2001 px"):
+        PatchSettings().frame_size(10, 2001)
+    with pytest.raises(FrameError, match=r"1 frame\(s\): .* at least 2"):
+        family_settings("qwen3_vl").frame_size(64, 64, 1)
+    with pytest.raises(FrameError, match="give n_frames"):
+        family_settings("qwen3_vl").frame_size(64, 64)
+    with pytest.raises(FrameError, match="give n_frames"):
+        PatchSettings(video_tokens=100).frame_size(64, 64)
+
+
+def test_one_frame_limits_do_not_depend_on_the_clip():
+    settings = PatchSettings()
+    assert settings.frame_size(360, 640) == settings.frame_size(360, 640, 99)
+    limits = {"min_pixels": settings.min_pixels, "max_pixels": settings.max_pixels}
+    assert settings.frame_size(360, 640) == smart_resize(360, 640, **limits)
