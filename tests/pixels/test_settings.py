@@ -285,9 +285,8 @@ def test_values_are_near_the_real_ones(backend):
     table = settings.value_table()
     assert table.dtype == np.float32
     np.testing.assert_allclose(table, exact, rtol=0, atol=1e-6)
-    other = replace(
-        settings, backend={"pil": "torchvision", "torchvision": "pil"}[backend]
-    )
+    other = "torchvision" if backend == "pil" else "pil"
+    changed = replace(settings, backend=other)
     assert not np.array_equal(table, changed.value_table())
 
 
