@@ -17,6 +17,7 @@ def patches_from_planes(
 def patches_from_rgb(
     frames: NDArray[np.uint8],
     table: NDArray[np.float32],
+    formula: tuple[float, tuple[float, float, float], tuple[float, float, float]],
     rows: NDArray[np.float32],
     patch: tuple[int, int],
     merge: int,

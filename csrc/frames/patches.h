@@ -30,12 +30,27 @@ typedef struct pf_patch_grid {
 PF_NODISCARD pf_status pf_patches_plan(const pf_patch_layout *layout, size_t n_frame,
         pf_size size, pf_patch_grid *grid);
 
-/* uint8 frames to rows: each value v of channel c becomes table[c][v], so that
- * whatever arithmetic made the table is met bit for bit. rows has room for
- * pf_patches_plan's n_value floats and must not overlap the frames or the table.
- * Errors are those of pf_patches_plan; rows is then untouched. */
+/* What each value v of channel c becomes: table[c][v], so that whatever arithmetic made
+ * the table is met bit for bit. */
+typedef struct pf_values {
+    float table[3][256];
+    bool is_affine; /* (v / divisor - mean[c]) / std[c] gives every entry, bit for bit
+                     */
+    float divisor;
+    float mean[3];
+    float std[3];
+} pf_values;
+
+/* Whether the table is that of the formula is tried here, so a wrong guess costs time
+ * and changes nothing. */
+void pf_values_init(pf_values *values, const float table[3][256], float divisor,
+        const float mean[3], const float std[3]);
+
+/* uint8 frames to rows. rows has room for pf_patches_plan's n_value floats and must not
+ * overlap the frames or the values. Errors are those of pf_patches_plan; rows is then
+ * untouched. */
 PF_NODISCARD pf_status pf_patches_from_rgb(const pf_patch_layout *layout,
-        const pf_batch_src *src, const float table[3][256], float *PF_RESTRICT rows);
+        const pf_batch_src *src, const pf_values *values, float *PF_RESTRICT rows);
 
 /* float32 planes (n_frame, 3, height, width), contiguous, to rows; the values are
  * moved, not changed. Otherwise the same. */

@@ -282,17 +282,50 @@ describe_rows(
     return PyArray_DATA(PF_ARRAY(rows));
 }
 
+/* 0, or -1 with an exception. formula is (divisor, mean, std). */
+static int
+parse_values(PyObject *table, PyObject *formula, pf_values *values)
+{
+    float divisor;
+    float mean[3];
+    float std[3];
+
+    if (!PyArg_ParseTuple(formula, "f(fff)(fff);formula is (divisor, mean, std)",
+                &divisor, &mean[0], &mean[1], &mean[2], &std[0], &std[1], &std[2])) {
+        return -1;
+    }
+    table = pf_array_in(table, NPY_FLOAT32, 2, "table");
+    if (table == NULL) {
+        return -1;
+    }
+    if (PyArray_DIM(PF_ARRAY(table), 0) != 3 ||
+            PyArray_DIM(PF_ARRAY(table), 1) != 256) {
+        PyErr_SetString(PyExc_ValueError, "table must have shape (3, 256)");
+        Py_DECREF(table);
+        return -1;
+    }
+    pf_values_init(values, PyArray_DATA(PF_ARRAY(table)), divisor, mean, std);
+    Py_DECREF(table);
+    return 0;
+}
+
 PyDoc_STRVAR(patches_from_rgb_doc,
-        "patches_from_rgb($module, frames, table, rows, patch, merge, depth, /)\n--\n\n"
-        "Cut uint8 frames (n, H, W, 3) into float32 rows by way of table (3, 256).");
+        "patches_from_rgb($module, frames, table, formula, rows, patch, merge, depth, "
+        "/)\n"
+        "--\n\n"
+        "Cut uint8 frames (n, H, W, 3) into float32 rows by way of table (3, 256). "
+        "The\n"
+        "formula (divisor, mean, std) is used where it gives the same bits.");
 
 static PyObject *
 frames_patches_from_rgb(PyObject *module, PyObject *args)
 {
+    pf_values values;
     pf_patch_layout layout;
     pf_batch_src src;
     PyObject *frames;
     PyObject *table;
+    PyObject *formula;
     PyObject *rows;
     float *data;
     const uint8_t **frame;
@@ -303,8 +336,9 @@ frames_patches_from_rgb(PyObject *module, PyObject *args)
     long long depth;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOO(LL)LL:patches_from_rgb", &frames, &table, &rows,
-                &height, &width, &merge, &depth)) {
+    if (!PyArg_ParseTuple(args, "OOO!O(LL)LL:patches_from_rgb", &frames, &table,
+                &PyTuple_Type, &formula, &rows, &height, &width, &merge, &depth) ||
+            parse_values(table, formula, &values) < 0) {
         return NULL;
     }
     layout = (pf_patch_layout){{height, width}, merge, depth};
@@ -312,27 +346,12 @@ frames_patches_from_rgb(PyObject *module, PyObject *args)
     if (frame == NULL) {
         return NULL;
     }
-    table = pf_array_in(table, NPY_FLOAT32, 2, "table");
-    if (table == NULL) {
-        PyMem_Free(frame);
-        return NULL;
-    }
-    if (PyArray_DIM(PF_ARRAY(table), 0) != 3 ||
-            PyArray_DIM(PF_ARRAY(table), 1) != 256) {
-        PyErr_SetString(PyExc_ValueError, "table must have shape (3, 256)");
-        data = NULL;
-    }
-    else {
-        data = describe_rows(rows, &layout, src.n_frame, src.size);
-    }
+    data = describe_rows(rows, &layout, src.n_frame, src.size);
     if (data != NULL) {
-        const float (*values)[256] = PyArray_DATA(PF_ARRAY(table));
-
         Py_BEGIN_ALLOW_THREADS
-        st = pf_patches_from_rgb(&layout, &src, values, data);
+        st = pf_patches_from_rgb(&layout, &src, &values, data);
         Py_END_ALLOW_THREADS
     }
-    Py_DECREF(table);
     PyMem_Free(frame);
     if (data == NULL || st != PF_OK) {
         return data == NULL ? NULL : pf_raise(st, "frames");

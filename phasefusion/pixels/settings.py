@@ -99,6 +99,21 @@ class PixelSettings:
             mean, std = mean * factor, std * factor
         return np.asarray((values - mean) / std, np.float32)
 
+    def value_formula(self) -> tuple[float, Three, Three]:
+        """Return divisor, mean and std of ``(v / divisor - mean) / std``.
+
+        In float32 it gives the entries of `value_table`, or nearly so.
+        """
+        mean, std = self.mean or (0.0, 0.0, 0.0), self.std or (1.0, 1.0, 1.0)
+        if self.rescale is None:
+            return 1.0, mean, std
+        factor = np.float32(1.0 / self.rescale)
+        if self.backend == "pil" or self.mean is None:
+            return float(factor), mean, std
+        red, green, blue = (float(np.float32(m) * factor) for m in mean)
+        spread = [float(np.float32(s) * factor) for s in std]
+        return 1.0, (red, green, blue), (spread[0], spread[1], spread[2])
+
     def _shared(self) -> dict[str, Any]:
         return {
             "family": self.family,

@@ -86,7 +86,8 @@ def to_qwen_patches(
         size = settings.frame_size(height, width, n_frames)
     pixels = _resized(frames, size, settings)
     rows, grid = _new_rows(pixels, (0, 1, 2, 3), settings)
-    _frames.patches_from_rgb(pixels, settings.value_table(), rows, *layout)
+    table, formula = settings.value_table(), settings.value_formula()
+    _frames.patches_from_rgb(pixels, table, formula, rows, *layout)
     return rows, grid
 
 
@@ -128,23 +129,18 @@ def to_pixel_values(frames: NDArray[np.uint8], settings: PlaneSettings | str) ->
         pixels = pad_to_square(pixels, settings.square)
     for rule in settings.resizes:
         pixels = _resized(pixels, rule.size(*pixels.shape[1:3]), settings)
-    table = settings.value_table()
     if settings.tile is None:
         if settings.crop is not None:
             pixels = center_crop(pixels, settings.crop, backend=settings.backend)
-        return _planes(pixels, table)
+        return _planes(pixels, settings)
     height, width = settings.tile
     n_tiles = pixels.shape[1] // height * (pixels.shape[2] // width)
-    with_overview = settings.overview is not None and n_tiles > 1
-    shape = (len(pixels), n_tiles + with_overview, 3, height, width)
-    if not with_overview:
-        planes = np.empty(shape, np.float32)
-        _frames.patches_from_rgb(pixels, table, planes, settings.tile, 1, 1)
-        return planes
-    tiles = np.empty((shape[0], n_tiles, *shape[2:]), np.float32)
-    _frames.patches_from_rgb(pixels, table, tiles, settings.tile, 1, 1)
+    tiles = _cut(pixels, settings.tile, settings)
+    tiles = tiles.reshape(len(pixels), n_tiles, 3, height, width)
+    if settings.overview is None or n_tiles == 1:
+        return tiles
     whole = frames if settings.overview == "given" else pixels
-    overview = _planes(_resized(whole, settings.tile, settings), table)
+    overview = _planes(_resized(whole, settings.tile, settings), settings)
     return np.concatenate([tiles, overview[:, None]], axis=1)
 
 
@@ -202,9 +198,15 @@ def _new_rows(
     return rows, grid
 
 
-def _planes(pixels: NDArray[np.uint8], table: Floats) -> Floats:
-    """Return uint8 (n, h, w, 3) as float32 (n, 3, h, w) by way of the table."""
+def _planes(pixels: NDArray[np.uint8], settings: PixelSettings) -> Floats:
+    """Return uint8 (n, h, w, 3) as float32 (n, 3, h, w)."""
     n_frames, height, width, _ = pixels.shape
-    planes = np.empty((n_frames, 3, height, width), np.float32)
-    _frames.patches_from_rgb(pixels, table, planes, (height, width), 1, 1)
-    return planes
+    return _cut(pixels, (height, width), settings).reshape(n_frames, 3, height, width)
+
+
+def _cut(pixels: NDArray[np.uint8], tile: Size, settings: PixelSettings) -> Floats:
+    """Return the tiles of all frames, normalised, one after the other."""
+    values = np.empty(pixels.size, np.float32)
+    table, formula = settings.value_table(), settings.value_formula()
+    _frames.patches_from_rgb(pixels, table, formula, values, tile, 1, 1)
+    return values

@@ -134,6 +134,8 @@ def test_settings_of_another_family():
         ({"table": np.empty((3, 255), np.float32)}, ValueError, r"shape \(3, 256\)"),
         ({"table": np.empty(768, np.float32)}, ValueError, "2 dimensions"),
         ({"table": np.empty((3, 256))}, TypeError, "safe"),
+        ({"formula": (1.0, (0.0,) * 3)}, TypeError, "formula is"),
+        ({"formula": [1.0, (0.0,) * 3, (1.0,) * 3]}, TypeError, "tuple"),
         ({"frames": np.empty((2, 8, 8, 4), np.uint8)}, ValueError, "3 as the last"),
         ({"frames": np.empty((2, 8, 8, 3), np.int8)}, ValueError, "uint8"),
         ({"patch": (0, 4)}, ValueError, "layout of the patches is out of range"),
@@ -149,6 +151,7 @@ def test_the_binding_checks_for_itself(changed, error, message):
     given = {
         "frames": np.zeros((2, 8, 8, 3), np.uint8),
         "table": np.zeros((3, 256), np.float32),
+        "formula": (1.0, (0.0,) * 3, (1.0,) * 3),
         "rows": np.zeros((4, 96), np.float32),
         "patch": (4, 4),
         "merge": 2,
@@ -157,7 +160,7 @@ def test_the_binding_checks_for_itself(changed, error, message):
     _frames.patches_from_rgb(*given.values())
     with pytest.raises(error, match=message):
         _frames.patches_from_rgb(*(given | changed).values())
-    if set(changed) & {"frames", "table"}:
+    if set(changed) & {"frames", "table", "formula"}:
         return
     planes = np.zeros((2, 3, 8, 8), np.float32)
     rest = [(given | changed)[name] for name in ("rows", "patch", "merge", "depth")]
@@ -169,7 +172,9 @@ def test_no_frames_make_no_rows():
     table = np.zeros((3, 256), np.float32)
     rows = np.empty((0, 96), np.float32)
     none = np.empty((0, 8, 8, 3), np.uint8)
-    _frames.patches_from_rgb(none, table, rows, (4, 4), 2, 2)
+    _frames.patches_from_rgb(
+        none, table, (1.0, (0.0,) * 3, (1.0,) * 3), rows, (4, 4), 2, 2
+    )
     _frames.patches_from_planes(np.empty((0, 3, 8, 8), np.float32), rows, (4, 4), 2, 2)
 
 

@@ -290,6 +290,25 @@ def test_values_are_near_the_real_ones(backend):
     assert not np.array_equal(table, changed.value_table())
 
 
+@pytest.mark.parametrize("normalised", [True, False])
+@pytest.mark.parametrize("rescale", [1 / 255, 0.01, None])
+@pytest.mark.parametrize("backend", ["pil", "torchvision"])
+def test_the_formula_stands_for_the_table(backend, rescale, normalised):
+    if rescale is None and not normalised:
+        pytest.skip("leaves bytes")
+    settings = PixelSettings(backend=backend, rescale=rescale)
+    if not normalised:
+        settings = replace(settings, mean=None, std=None)
+    divisor, mean, std = settings.value_formula()
+    values = np.arange(256, dtype=np.float32) / np.float32(divisor)
+    values = values - np.array(mean, np.float32)[:, None]
+    values = values / np.array(std, np.float32)[:, None]
+    table = settings.value_table()
+    np.testing.assert_allclose(values, table, rtol=0, atol=1e-6 * abs(table).max())
+    if rescale == 1 / 255 and (normalised or backend == "pil"):
+        np.testing.assert_array_equal(values, table)  # the usual files, at full speed
+
+
 def test_planes_say_their_size():
     assert family_settings("llava_next_video").frame_size(360, 640) == (224, 398)
     assert family_settings("smolvlm").frame_size(360, 640, 9) == (364, 364)
