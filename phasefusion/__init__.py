@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from phasefusion import errors
 
 if TYPE_CHECKING:
-    from phasefusion import orders, samplers, scoring, stats
+    from phasefusion import orders, pixels, samplers, scoring, stats
     from phasefusion.evaluate import evaluate
     from phasefusion.frames import resize, resize_normalize
     from phasefusion.fusion import FusedPosterior, fuse, posterior
@@ -39,7 +39,7 @@ _HOME = {
     "resize": "frames",
     "resize_normalize": "frames",
 }
-_MODULES = {"orders", "samplers", "scoring", "stats"}
+_MODULES = {"orders", "pixels", "samplers", "scoring", "stats"}
 
 __all__ = [
     "Clip",
@@ -52,6 +52,7 @@ __all__ = [
     "evaluate",
     "fuse",
     "orders",
+    "pixels",
     "posterior",
     "read_clip",
     "read_clips",
