@@ -1,32 +1,17 @@
 /* py_video.c - the module phasefusion._video: frames of a video file by index. */
 #define _POSIX_C_SOURCE 200809L
 #define PF_IMPORTS_NUMPY
-#include "glue.h"
+#include "py_video.h"
 
-#include <stdatomic.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <libavutil/pixdesc.h>
-
-#include "video/video.h"
 
 typedef struct video_state {
     PyObject *video_error; /* phasefusion.errors.VideoError */
     PyObject *reader_type;
 } video_state;
-
-typedef struct reader {
-    PyObject_HEAD pf_video video;
-    atomic_flag busy; /* one call at a time */
-    bool is_open;
-} reader;
-
-/* Lets Ctrl-C through: every tenth of a second the thread that called takes the GIL
- * back for a look at the signals. */
-typedef struct signal_poll {
-    PyThreadState *saved;
-    int64_t last_ns;
-} signal_poll;
 
 static int64_t
 now_ns(void)
@@ -37,10 +22,16 @@ now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static int
-ask_signals(void *arg)
+pf_signal_poll
+pf_signal_poll_start(void)
 {
-    signal_poll *poll = arg;
+    return (pf_signal_poll){.last_ns = now_ns()};
+}
+
+int
+pf_ask_signals(void *arg)
+{
+    pf_signal_poll *poll = arg;
     const int64_t now = now_ns();
     int stop;
 
@@ -54,124 +45,52 @@ ask_signals(void *arg)
     return stop;
 }
 
-static PyObject *
-video_error_class(PyObject *self)
+PyObject *
+pf_video_error_class(PyObject *self)
 {
     video_state *state = PyType_GetModuleState(Py_TYPE(self));
 
     return state != NULL ? state->video_error : PyExc_RuntimeError;
 }
 
-/* The exception for a failed open. path is the object the user gave. */
-static void
-raise_open(PyObject *self, PyObject *path, pf_status st, const pf_video_error *error)
-{
-    char code[AV_ERROR_MAX_STRING_SIZE] = "";
-    const char *said = error->detail;
-    PyObject *detail;
-
-    if (PyErr_Occurred()) {
-        return; /* the poll: a signal handler raised */
-    }
-    if (st == PF_ENOMEM) {
-        (void)PyErr_NoMemory();
-        return;
-    }
-    if (error->errno_code != 0) {
-        errno = error->errno_code;
-        (void)PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, path);
-        return;
-    }
-    if (said[0] == '\0' && error->av_code != 0) {
-        (void)av_strerror(error->av_code, code, sizeof code);
-        said = code;
-    }
-    detail = PyUnicode_DecodeUTF8(said, (Py_ssize_t)strlen(said), "replace");
-    if (detail == NULL) {
-        return;
-    }
-    PyErr_Format(video_error_class(self),
-            said[0] != '\0' ? "%S: %s (FFmpeg: %U)" : "%S: %s%U", path,
-            error->reason != NULL ? error->reason : "it cannot be read", detail);
-    Py_DECREF(detail);
-}
-
-static PyObject *
-reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    PyObject *path = NULL;
-    PyObject *path_bytes = NULL;
-    const char *path_text;
-    int stream_index;
-    long long max_packets, max_pixels, cache_bytes;
-    reader *self = NULL;
-    pf_video_error error;
-    pf_limits limits;
-    signal_poll signals = {.last_ns = now_ns()};
-    const pf_poll poll = {ask_signals, &signals};
-    pf_status st;
-
-    if (kwargs != NULL && PyDict_Size(kwargs) > 0) {
-        PyErr_SetString(PyExc_TypeError, "Reader takes no keyword arguments");
-        return NULL;
-    }
-    if (!PyArg_ParseTuple(args, "OiLLL:Reader", &path, &stream_index, &max_packets,
-                &max_pixels, &cache_bytes) ||
-            !PyUnicode_FSConverter(path, &path_bytes)) {
-        return NULL;
-    }
-    limits = (pf_limits){max_packets, max_pixels, cache_bytes};
-    path_text = PyBytes_AsString(path_bytes);
-    self = path_text != NULL ? (reader *)PyType_GenericAlloc(type, 0) : NULL;
-    if (self == NULL) {
-        goto done;
-    }
-    atomic_flag_clear(&self->busy);
-    signals.saved = PyEval_SaveThread();
-    st = pf_video_open(&self->video, path_text, stream_index, &limits, &poll, &error);
-    PyEval_RestoreThread(signals.saved);
-    self->is_open = true;
-    if (st != PF_OK) {
-        raise_open((PyObject *)self, path, st, &error);
-        Py_CLEAR(self);
-    }
-done:
-    Py_DECREF(path_bytes);
-    return (PyObject *)self;
-}
-
 static void
 reader_dealloc(PyObject *object)
 {
-    reader *self = (reader *)object;
+    pf_reader *self = (pf_reader *)object;
     PyTypeObject *type = Py_TYPE(object);
 
-    if (self->is_open) {
-        pf_video_close(&self->video);
-    }
+    pf_reader_release(self);
     PyObject_Free(object);
     Py_DECREF(type);
 }
 
-/* Takes the reader for one call; false with an exception when it is closed or busy. */
-static bool
-enter(reader *self)
+bool
+pf_reader_enter(pf_reader *self)
 {
+    PyObject *error = pf_video_error_class((PyObject *)self);
+
+    /* first: in a forked child the flag may have been left by a thread that is gone */
+    if (self->pid != (int64_t)getpid()) {
+        PyErr_Format(error, "%s: opened in process %lld; open it again here, in %lld",
+                self->is_open ? self->video.name : "the video", (long long)self->pid,
+                (long long)getpid());
+        return false;
+    }
     if (atomic_flag_test_and_set(&self->busy)) {
-        PyErr_SetString(video_error_class((PyObject *)self),
+        PyErr_SetString(error,
                 "the video is being read by another thread; open one Video a thread");
         return false;
     }
     if (!self->is_open) {
         atomic_flag_clear(&self->busy);
-        PyErr_SetString(video_error_class((PyObject *)self), "the video is closed");
+        PyErr_SetString(error, "the video is closed");
         return false;
     }
     return true;
 }
 
-static void
-leave(reader *self)
+void
+pf_reader_leave(pf_reader *self)
 {
     atomic_flag_clear(&self->busy);
 }
@@ -179,18 +98,21 @@ leave(reader *self)
 static PyObject *
 reader_close(PyObject *object, PyObject *unused)
 {
-    reader *self = (reader *)object;
+    pf_reader *self = (pf_reader *)object;
 
     (void)unused;
+    if (self->pid != (int64_t)getpid()) {
+        pf_reader_release(self);
+        Py_RETURN_NONE;
+    }
     if (!self->is_open) {
         Py_RETURN_NONE;
     }
-    if (!enter(self)) {
+    if (!pf_reader_enter(self)) {
         return NULL;
     }
-    pf_video_close(&self->video);
-    self->is_open = false;
-    leave(self);
+    pf_reader_release(self);
+    pf_reader_leave(self);
     Py_RETURN_NONE;
 }
 
@@ -235,9 +157,10 @@ info_dict(const pf_video *v)
         return NULL;
     }
     return Py_BuildValue(
-            "{s:s,s:s,s:N,s:i,s:i,s:i,s:O,s:(ii),s:(ii),s:(ii),s:L,s:L,s:L,"
+            "{s:N,s:s,s:s,s:N,s:i,s:i,s:i,s:O,s:(ii),s:(ii),s:(ii),s:L,s:L,s:L,"
             "s:L,s:L,s:N,s:N,s:O,s:O,s:O,s:N,s:i,s:N,s:d}",
-            "container", v->container_name, "codec", v->codec_name, "pixel_format",
+            "path", PyUnicode_DecodeFSDefault(v->name), "container", v->container_name,
+            "codec", v->codec_name, "pixel_format",
             optional_text(av_get_pix_fmt_name(look->pixel_format)), "width",
             pf_geometry_width_px(&v->geometry), "height",
             pf_geometry_height_px(&v->geometry), "rotation",
@@ -260,27 +183,27 @@ info_dict(const pf_video *v)
 static PyObject *
 reader_info(PyObject *object, PyObject *unused)
 {
-    reader *self = (reader *)object;
+    pf_reader *self = (pf_reader *)object;
     PyObject *dict;
 
     (void)unused;
-    if (!enter(self)) {
+    if (!pf_reader_enter(self)) {
         return NULL;
     }
     dict = info_dict(&self->video);
-    leave(self);
+    pf_reader_leave(self);
     return dict;
 }
 
 static PyObject *
 reader_pts(PyObject *object, PyObject *unused)
 {
-    reader *self = (reader *)object;
+    pf_reader *self = (pf_reader *)object;
     npy_intp n_frame;
     PyObject *array;
 
     (void)unused;
-    if (!enter(self)) {
+    if (!pf_reader_enter(self)) {
         return NULL;
     }
     n_frame = (npy_intp)self->video.index.n_frame;
@@ -289,27 +212,27 @@ reader_pts(PyObject *object, PyObject *unused)
         memcpy(PyArray_DATA(PF_ARRAY(array)), self->video.index.frame_pts,
                 (size_t)n_frame * sizeof(int64_t));
     }
-    leave(self);
+    pf_reader_leave(self);
     return array;
 }
 
 static PyObject *
 reader_recount(PyObject *object, PyObject *unused)
 {
-    reader *self = (reader *)object;
-    signal_poll signals = {.last_ns = now_ns()};
-    const pf_poll poll = {ask_signals, &signals};
+    pf_reader *self = (pf_reader *)object;
+    pf_signal_poll signals = pf_signal_poll_start();
+    const pf_poll poll = {pf_ask_signals, &signals};
     bool changed = false;
     pf_status st;
 
     (void)unused;
-    if (!enter(self)) {
+    if (!pf_reader_enter(self)) {
         return NULL;
     }
     signals.saved = PyEval_SaveThread();
     st = pf_video_recount(&self->video, &poll, &changed);
     PyEval_RestoreThread(signals.saved);
-    leave(self);
+    pf_reader_leave(self);
     if (st != PF_OK) {
         return PyErr_Occurred() ? NULL : pf_raise(st, "video");
     }
@@ -318,7 +241,7 @@ reader_recount(PyObject *object, PyObject *unused)
 
 /* One slot a frame from a list of arrays (k, height, width, 3), uint8, C-contiguous. */
 static uint8_t **
-collect_slots(const reader *self, PyObject *outs, size_t n_slot)
+collect_slots(const pf_reader *self, PyObject *outs, size_t n_slot)
 {
     const npy_intp height = pf_geometry_height_px(&self->video.geometry);
     const npy_intp width = pf_geometry_width_px(&self->video.geometry);
@@ -357,10 +280,10 @@ collect_slots(const reader *self, PyObject *outs, size_t n_slot)
 
 /* The decoding of one read() call, with the GIL released. */
 static pf_status
-read_frames(reader *self, pf_wish *wish, bool *damaged)
+read_frames(pf_reader *self, pf_wish *wish, bool *damaged)
 {
-    signal_poll signals = {.last_ns = now_ns()};
-    const pf_poll poll = {ask_signals, &signals};
+    pf_signal_poll signals = pf_signal_poll_start();
+    const pf_poll poll = {pf_ask_signals, &signals};
     pf_status st;
 
     wish->poll = &poll;
@@ -371,19 +294,19 @@ read_frames(reader *self, pf_wish *wish, bool *damaged)
 }
 
 static PyObject *
-raise_read(const reader *self, pf_status st, PyObject *error_class)
+raise_read(const pf_reader *self, pf_status st, PyObject *error_class)
 {
     if (PyErr_Occurred()) {
         return NULL; /* the poll: a signal handler raised */
     }
     if (st == PF_EDATA || st == PF_EIO) {
         PyErr_Format(error_class, "%s: the file changed since it was opened",
-                self->video.path);
+                self->video.name);
         return NULL;
     }
     if (st == PF_EBACKEND) {
         PyErr_Format(error_class, "%s: FFmpeg cannot decode or convert its pictures",
-                self->video.path);
+                self->video.name);
         return NULL;
     }
     return pf_raise(st, "indices");
@@ -392,7 +315,7 @@ raise_read(const reader *self, pf_status st, PyObject *error_class)
 static PyObject *
 reader_read(PyObject *object, PyObject *args)
 {
-    reader *self = (reader *)object;
+    pf_reader *self = (pf_reader *)object;
     PyObject *index_obj = NULL, *outs = NULL;
     PyObject *indices = NULL, *state = NULL, *result = NULL;
     uint8_t **slot = NULL;
@@ -404,7 +327,7 @@ reader_read(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "OO!ip:read", &index_obj, &PyTuple_Type, &outs,
                 &n_thread, &sequential) ||
-            !enter(self)) {
+            !pf_reader_enter(self)) {
         return NULL;
     }
     indices = pf_array_in(index_obj, NPY_INT64, 1, "indices");
@@ -428,12 +351,12 @@ reader_read(PyObject *object, PyObject *args)
             .sequential = sequential != 0};
     st = read_frames(self, &wish, &damaged);
     if (st != PF_OK) {
-        (void)raise_read(self, st, video_error_class(object));
+        (void)raise_read(self, st, pf_video_error_class(object));
         goto done;
     }
     result = Py_BuildValue("(OO)", state, damaged ? Py_True : Py_False);
 done:
-    leave(self);
+    pf_reader_leave(self);
     PyMem_Free(slot);
     Py_XDECREF(indices);
     Py_XDECREF(state);
@@ -441,8 +364,11 @@ done:
 }
 
 PyDoc_STRVAR(reader_doc,
-        "Reader(path, stream, max_packets, max_pixels, cache_bytes, /)\n--\n\n"
-        "One scanned video file. stream -1 is the best one.");
+        "Reader(path, data, stream, limits, /)\n--\n\n"
+        "One scanned video. data is None for the file of that path, otherwise a "
+        "buffer\n"
+        "that path is the name of. stream -1 is the best one. limits: max_packets,\n"
+        "max_pixels, cache_bytes, max_bytes and max_seconds, the last two 0 for none.");
 PyDoc_STRVAR(close_doc, "close($self, /)\n--\n\nRelease everything.");
 PyDoc_STRVAR(info_doc, "info($self, /)\n--\n\nWhat the scan found, as a dict.");
 PyDoc_STRVAR(pts_doc,
@@ -468,7 +394,7 @@ static PyMethodDef reader_methods[] = {
 };
 
 static PyType_Slot reader_slots[] = {
-        {Py_tp_new, PF_SLOT(reader_new)},
+        {Py_tp_new, PF_SLOT(pf_reader_new)},
         {Py_tp_dealloc, PF_SLOT(reader_dealloc)},
         {Py_tp_methods, reader_methods},
         {Py_tp_doc, (void *)(uintptr_t)reader_doc},
@@ -477,7 +403,7 @@ static PyType_Slot reader_slots[] = {
 
 static PyType_Spec reader_spec = {
         .name = "phasefusion._video.Reader",
-        .basicsize = sizeof(reader),
+        .basicsize = sizeof(pf_reader),
         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
         .slots = reader_slots,
 };

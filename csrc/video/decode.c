@@ -10,7 +10,6 @@
 
 enum {
     MAX_ERRORS_IN_A_ROW = 64,
-    POLL_PACKETS = 16,
 };
 
 /* What the workers of one call share. */
@@ -95,8 +94,8 @@ fetch_from_file(worker *w, int64_t i)
         w->container_open = false;
     }
     if (!w->container_open) {
-        st = pf_container_open(
-                &w->container, stream->path, stream->stream_index, &error);
+        st = pf_container_open(&w->container, &stream->source, stream->stream_index,
+                &stream->limits, w->calls_poll ? w->job->poll : NULL, &error);
         w->container_open = true; /* closed by worker_close, also when half open */
         w->next_packet = 0;
     }
@@ -355,12 +354,12 @@ feed(worker *w, int64_t i)
 }
 
 static bool
-must_stop(worker *w, int64_t i)
+must_stop(const worker *w)
 {
     job *j = w->job;
 
-    if (w->calls_poll && i % POLL_PACKETS == 0 && j->poll != NULL &&
-            j->poll->ask != NULL && j->poll->ask(j->poll->arg) != 0) {
+    if (w->calls_poll && j->poll != NULL && j->poll->ask != NULL &&
+            j->poll->ask(j->poll->arg) != 0) {
         atomic_store(&j->stop, true);
     }
     return atomic_load(&j->stop);
@@ -386,7 +385,7 @@ decode_run(worker *w, const pf_run *run)
     w->place = 0;
     w->last_sent = run->first;
     for (int64_t i = run->first; i <= run->last && !is_finished(w); i++) {
-        if (must_stop(w, i)) {
+        if (must_stop(w)) {
             return PF_EBACKEND;
         }
         if (j->plan != NULL && j->plan->drop &&
