@@ -8,12 +8,14 @@ import os
 from typing import TYPE_CHECKING, Protocol, SupportsFloat, SupportsIndex, TypeAlias
 from typing import TypedDict as _TypedDict
 
+from phasefusion import _video_checks
+from phasefusion._video_checks import positive
 from phasefusion.errors import VideoError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["BinaryFile", "VideoLimits", "VideoSource", "room_bytes"]
+__all__ = ["BinaryFile", "VideoLimits", "VideoSource"]
 
 _MAX_BYTES = 2**36
 _CHUNK_BYTES = 2**20
@@ -72,27 +74,6 @@ _DEFAULTS: VideoLimits = {
 }
 
 
-def room_bytes() -> int:
-    """Most bytes that one call may take: half the memory, 64 GiB at most.
-
-    Whoever asks for more has mistaken a budget; the system would end the process.
-    """
-    try:
-        memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
-        return _MAX_BYTES
-    return min(memory_bytes // 2, _MAX_BYTES)
-
-
-def positive(name: str, value: object, highest: int = 2**62) -> int:
-    """Return an option as an int from 1 to `highest`, or say what it may be."""
-    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
-        number = value.__index__()
-        if 1 <= number <= highest:
-            return number
-    raise VideoError(f"{name}={value!r} must be an integer from 1 to {highest}")
-
-
 def _seconds(value: object) -> float:
     """Return max_seconds for the C side, where 0 is no limit."""
     if value is None:
@@ -143,10 +124,11 @@ def _check_bytes(name: str, n_bytes: int, max_bytes: int) -> None:
             f"{name}: it has more bytes than max_bytes={max_bytes} allows; pass a "
             "higher max_bytes to read it"
         )
-    if n_bytes > room_bytes():
+    most_bytes = _video_checks.room_bytes()
+    if n_bytes > most_bytes:
         raise VideoError(
             f"{name}: a file object is read into memory and this one has more than "
-            f"{room_bytes()} bytes, half the memory; give the path of a file instead"
+            f"{most_bytes} bytes, half the memory; give the path of a file instead"
         )
 
 

@@ -239,130 +239,6 @@ reader_recount(PyObject *object, PyObject *unused)
     return PyBool_FromLong(changed);
 }
 
-/* One slot a frame from a list of arrays (k, height, width, 3), uint8, C-contiguous. */
-static uint8_t **
-collect_slots(const pf_reader *self, PyObject *outs, size_t n_slot)
-{
-    const npy_intp height = pf_geometry_height_px(&self->video.geometry);
-    const npy_intp width = pf_geometry_width_px(&self->video.geometry);
-    uint8_t **slot = PyMem_Malloc((n_slot > 0 ? n_slot : 1) * sizeof *slot);
-    size_t n_filled = 0;
-
-    if (slot == NULL) {
-        (void)PyErr_NoMemory();
-        return NULL;
-    }
-    for (Py_ssize_t i = 0; i < PyTuple_Size(outs); i++) {
-        PyObject *out_borrowed = PyTuple_GetItem(outs, i);
-        PyArrayObject *out = PF_ARRAY(out_borrowed);
-
-        if (!PyArray_Check(out_borrowed) || PyArray_NDIM(out) != 4 ||
-                PyArray_TYPE(out) != NPY_UINT8 || !PyArray_ISCARRAY(out) ||
-                PyArray_DIM(out, 1) != height || PyArray_DIM(out, 2) != width ||
-                PyArray_DIM(out, 3) != 3 ||
-                (size_t)PyArray_DIM(out, 0) > n_slot - n_filled) {
-            PyErr_SetString(PyExc_ValueError, "outs must be writable C-ordered uint8 "
-                                              "arrays (k, height, width, 3)");
-            PyMem_Free(slot);
-            return NULL;
-        }
-        for (npy_intp k = 0; k < PyArray_DIM(out, 0); k++) {
-            slot[n_filled++] = (uint8_t *)PyArray_DATA(out) + k * height * width * 3;
-        }
-    }
-    if (n_filled != n_slot) {
-        PyErr_SetString(PyExc_ValueError, "outs do not hold as many frames as indices");
-        PyMem_Free(slot);
-        return NULL;
-    }
-    return slot;
-}
-
-/* The decoding of one read() call, with the GIL released. */
-static pf_status
-read_frames(pf_reader *self, pf_wish *wish, bool *damaged)
-{
-    pf_signal_poll signals = pf_signal_poll_start();
-    const pf_poll poll = {pf_ask_signals, &signals};
-    pf_status st;
-
-    wish->poll = &poll;
-    signals.saved = PyEval_SaveThread();
-    st = pf_video_read(&self->video, wish, damaged);
-    PyEval_RestoreThread(signals.saved);
-    return st;
-}
-
-static PyObject *
-raise_read(const pf_reader *self, pf_status st, PyObject *error_class)
-{
-    if (PyErr_Occurred()) {
-        return NULL; /* the poll: a signal handler raised */
-    }
-    if (st == PF_EDATA || st == PF_EIO) {
-        PyErr_Format(error_class, "%s: the file changed since it was opened",
-                self->video.name);
-        return NULL;
-    }
-    if (st == PF_EBACKEND) {
-        PyErr_Format(error_class, "%s: FFmpeg cannot decode or convert its pictures",
-                self->video.name);
-        return NULL;
-    }
-    return pf_raise(st, "indices");
-}
-
-static PyObject *
-reader_read(PyObject *object, PyObject *args)
-{
-    pf_reader *self = (pf_reader *)object;
-    PyObject *index_obj = NULL, *outs = NULL;
-    PyObject *indices = NULL, *state = NULL, *result = NULL;
-    uint8_t **slot = NULL;
-    int n_thread, sequential;
-    bool damaged = false;
-    npy_intp n_slot;
-    pf_wish wish;
-    pf_status st;
-
-    if (!PyArg_ParseTuple(args, "OO!ip:read", &index_obj, &PyTuple_Type, &outs,
-                &n_thread, &sequential) ||
-            !pf_reader_enter(self)) {
-        return NULL;
-    }
-    indices = pf_array_in(index_obj, NPY_INT64, 1, "indices");
-    if (indices == NULL || n_thread < 1) {
-        if (indices != NULL) {
-            PyErr_SetString(PyExc_ValueError, "n_thread must be at least 1");
-        }
-        goto done;
-    }
-    n_slot = PyArray_DIM(PF_ARRAY(indices), 0);
-    state = PyArray_SimpleNew(1, &n_slot, NPY_UINT8);
-    slot = collect_slots(self, outs, (size_t)n_slot);
-    if (state == NULL || slot == NULL) {
-        goto done;
-    }
-    wish = (pf_wish){.frame = PyArray_DATA(PF_ARRAY(indices)),
-            .n_slot = (size_t)n_slot,
-            .slot = slot,
-            .state = PyArray_DATA(PF_ARRAY(state)),
-            .n_thread = n_thread,
-            .sequential = sequential != 0};
-    st = read_frames(self, &wish, &damaged);
-    if (st != PF_OK) {
-        (void)raise_read(self, st, pf_video_error_class(object));
-        goto done;
-    }
-    result = Py_BuildValue("(OO)", state, damaged ? Py_True : Py_False);
-done:
-    pf_reader_leave(self);
-    PyMem_Free(slot);
-    Py_XDECREF(indices);
-    Py_XDECREF(state);
-    return result;
-}
-
 PyDoc_STRVAR(reader_doc,
         "Reader(path, data, stream, limits, /)\n--\n\n"
         "One scanned video. data is None for the file of that path, otherwise a "
@@ -377,19 +253,13 @@ PyDoc_STRVAR(pts_doc,
 PyDoc_STRVAR(recount_doc,
         "recount($self, /)\n--\n\n"
         "Find the frame order by decoding everything; True when it changed.");
-PyDoc_STRVAR(read_doc,
-        "read($self, indices, outs, n_thread, sequential, /)\n--\n\n"
-        "Decode frames into a tuple of uint8 arrays (k, height, width, 3) that "
-        "together\n"
-        "hold one frame for each of indices (int64). Returns the state of each frame\n"
-        "(uint8: 0 sound, 1 damaged, 2 missing) and whether the decoder met an error.");
-
 static PyMethodDef reader_methods[] = {
         {"close", reader_close, METH_NOARGS, close_doc},
         {"info", reader_info, METH_NOARGS, info_doc},
         {"pts", reader_pts, METH_NOARGS, pts_doc},
         {"recount", reader_recount, METH_NOARGS, recount_doc},
-        {"read", reader_read, METH_VARARGS, read_doc},
+        {"read", pf_reader_read, METH_VARARGS, pf_reader_read_doc},
+        {"read_fitted", pf_reader_read_fitted, METH_VARARGS, pf_reader_read_fitted_doc},
         {NULL, NULL, 0, NULL},
 };
 
