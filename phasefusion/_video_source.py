@@ -104,7 +104,7 @@ def checked_limits(limits: VideoLimits) -> tuple[int, int, int, int, float]:
 
 def _name_of(source: object) -> str:
     name = getattr(source, "name", None)
-    if isinstance(name, bytes):
+    if isinstance(name, bytes | os.PathLike):
         name = os.fsdecode(name)
     if isinstance(name, str) and name and "\0" not in name:
         return name
