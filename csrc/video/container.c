@@ -3,6 +3,7 @@
 
 #include <libavutil/avstring.h>
 #include <libavutil/parseutils.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -80,16 +81,18 @@ probe(pf_container *container, const pf_source *source, const AVInputFormat **ki
         pf_video_error *error)
 {
     char ending[ENDING_BYTES];
+    bool by_name = false;
     int score = av_probe_input_buffer2(container->io, kind, "", NULL, 0, 0);
 
     ending_of(source, ending);
     if (score <= AVPROBE_SCORE_RETRY && ending[0] != '\0') {
+        by_name = score < 0;
         (void)avio_seek(container->io, 0, SEEK_SET);
         *kind = NULL;
         score = av_probe_input_buffer2(container->io, kind, ending, NULL, 0, 0);
     }
-    if (score < 0) {
-        error->av_code = score;
+    if (score < 0 || (by_name && names_others(*kind))) {
+        error->av_code = score < 0 ? score : AVERROR_INVALIDDATA;
         error->reason = "it is not a video file that FFmpeg can read";
         return score == AVERROR(ENOMEM) ? PF_ENOMEM : PF_EDATA;
     }
@@ -222,6 +225,13 @@ choose_stream(pf_container *container, int stream_index, pf_video_error *error)
     container->stream->discard = AVDISCARD_DEFAULT;
     container->codec = avcodec_find_decoder(container->stream->codecpar->codec_id);
     if (container->codec == NULL) {
+        if (error->detail[0] == '\0') {
+            char tag[AV_FOURCC_MAX_STRING_SIZE];
+
+            (void)snprintf(error->detail, sizeof error->detail, "codec %s, tag %s",
+                    avcodec_get_name(container->stream->codecpar->codec_id),
+                    av_fourcc_make_string(tag, container->stream->codecpar->codec_tag));
+        }
         error->reason = "this FFmpeg has no decoder for its codec";
         return PF_EBACKEND;
     }
