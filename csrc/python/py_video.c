@@ -258,6 +258,7 @@ static PyMethodDef reader_methods[] = {
         {"info", reader_info, METH_NOARGS, info_doc},
         {"pts", reader_pts, METH_NOARGS, pts_doc},
         {"recount", reader_recount, METH_NOARGS, recount_doc},
+        {"digest", pf_reader_digest, METH_VARARGS, pf_reader_digest_doc},
         {"read", pf_reader_read, METH_VARARGS, pf_reader_read_doc},
         {"read_fitted", pf_reader_read_fitted, METH_VARARGS, pf_reader_read_fitted_doc},
         {NULL, NULL, 0, NULL},

@@ -48,6 +48,8 @@ void pf_reader_leave(pf_reader *self);
 /* Methods that read frames. */
 extern const char pf_reader_read_doc[];
 extern const char pf_reader_read_fitted_doc[];
+extern const char pf_reader_digest_doc[];
+PyObject *pf_reader_digest(PyObject *object, PyObject *args);
 PyObject *pf_reader_read(PyObject *object, PyObject *args);
 PyObject *pf_reader_read_fitted(PyObject *object, PyObject *args);
 
