@@ -5,7 +5,14 @@ from __future__ import annotations
 import io
 import math
 import os
-from typing import TYPE_CHECKING, Protocol, SupportsFloat, SupportsIndex, TypeAlias
+from typing import (
+    TYPE_CHECKING,
+    NamedTuple,
+    Protocol,
+    SupportsFloat,
+    SupportsIndex,
+    TypeAlias,
+)
 from typing import TypedDict as _TypedDict
 
 from phasefusion import _video_checks
@@ -31,12 +38,20 @@ class BinaryFile(Protocol):
 
 VideoSource: TypeAlias = (
     "str | os.PathLike[str] | os.PathLike[bytes] | ReadableBuffer | BinaryFile"
+    "| NamedData"
 )
 
 #: A path and None, or what to call the data and the data.
 ResolvedSource: TypeAlias = (
     "tuple[str | os.PathLike[str] | os.PathLike[bytes], memoryview | bytearray | None]"
 )
+
+
+class NamedData(NamedTuple):
+    """Data with what to call them: a file object that was read already."""
+
+    name: str
+    data: memoryview | bytearray
 
 
 class VideoLimits(_TypedDict, total=False):
@@ -178,6 +193,8 @@ def resolve(source: VideoSource, max_bytes: int) -> ResolvedSource:
     """
     if isinstance(source, str | os.PathLike):
         return source, None
+    if isinstance(source, NamedData):
+        return source
     name = _name_of(source)
     if type(source) is io.BytesIO:
         return name, source.getbuffer()

@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._cached_clips import CachedClips, as_cache, read_through
 from phasefusion._install import FFMPEG
 from phasefusion._video_checks import (
     check_on_error,
     check_room,
     check_threads,
-    cut_short,
     fraction,
     listed,
     most_frames,
     stream_number,
     varies,
+    warn_count,
 )
 from phasefusion._video_fit import Fit, FrameSize, Pixels
 from phasefusion._video_records import Clip, StreamInfo, VideoInfo
@@ -41,16 +42,17 @@ from phasefusion._video_source import (
 from phasefusion.errors import (
     BackendUnavailableError,
     DamagedFrameWarning,
-    FrameCountWarning,
     VideoError,
 )
 from phasefusion.frames import Filter, FirstPass
 from phasefusion.grid import PhaseGrid
 
 if TYPE_CHECKING:
+    import os
     from types import ModuleType, TracebackType
 
     from phasefusion._video import Reader
+    from phasefusion.cache import FrameCache
 
 __all__ = [
     "Clip",
@@ -64,6 +66,8 @@ __all__ = [
 ]
 
 OnError: TypeAlias = Literal["raise", "mark"]
+CacheArgument: TypeAlias = "FrameCache | str | os.PathLike[str] | None"
+_Decoded: TypeAlias = "tuple[list[Clip], VideoInfo, NDArray[np.int64]]"
 
 _MISSING = 2
 _DAMAGED = 1
@@ -180,7 +184,7 @@ class Video:
         number = stream_number(stream)
         self._reader = _open_reader(path, number, checked_limits(limits))
         self._refresh()
-        self._warn_count()
+        warn_count(self._info, stacklevel=3)
 
     def _refresh(self) -> None:
         """Take over what the reader knows by now."""
@@ -223,25 +227,6 @@ class Video:
             damaged=raw["damaged"],
             size_changes=raw["size_changes"],
         )
-
-    def _warn_count(self) -> None:
-        info = self._info
-        header = info.n_frames_header
-        if header is None:
-            text = cut_short(info)
-        elif header == info.n_frames:
-            text = ""
-        else:
-            what = "decode; the file is damaged" if info.damaged else "are there"
-            text = f"the header says {header} frames, {info.n_frames} {what}"
-            if info.n_cut:
-                text += f"; an edit list cuts {info.n_cut} of them"
-        if text:
-            warnings.warn(
-                f"{info.path}: {text}; grids use {info.n_frames}",
-                FrameCountWarning,
-                stacklevel=3,
-            )
 
     # ------------------------------------------------------------------ facts
 
@@ -482,6 +467,7 @@ def read_clip(
     stream: Literal["best"] | SupportsIndex = "best",
     threads: SupportsIndex = 1,
     on_error: OnError = "raise",
+    cache: CacheArgument = None,
     **limits: Unpack[VideoLimits],
 ) -> Clip:
     """Frames of all S phases of a grid, in one decode.
@@ -499,6 +485,9 @@ def read_clip(
     on_error : {"raise", "mark"}, default "raise"
         What a frame that does not decode soundly does: raise, or be marked in
         `Clip.missing`.
+    cache : FrameCache or path of a folder, optional
+        Where frames are kept from call to call; by default nowhere. Entries are found
+        by a hash of the whole file, so it is read once each time it changed.
 
     Returns
     -------
@@ -537,6 +526,7 @@ def read_clip(
         stream=stream,
         threads=threads,
         on_error=on_error,
+        cache=cache,
         **limits,
     )[0]
 
@@ -553,6 +543,7 @@ def read_clips(
     stream: Literal["best"] | SupportsIndex = "best",
     threads: SupportsIndex = 1,
     on_error: OnError = "raise",
+    cache: CacheArgument = None,
     **limits: Unpack[VideoLimits],
 ) -> list[Clip]:
     """Frames of several grids over one video, in one decode of all their frames.
@@ -561,7 +552,7 @@ def read_clips(
     ----------
     path : str or path-like, bytes-like, or binary file object
     grids : sequence of PhaseGrid
-    size, mean, std, filter, first_pass, stream, threads, on_error, **limits
+    size, mean, std, filter, first_pass, stream, threads, on_error, cache, **limits
         As for `read_clip`. A callable size may give each grid its own.
 
     Returns
@@ -578,5 +569,21 @@ def read_clips(
     fit = Fit.checked(size, mean, std, filter, first_pass)
     if not grids:
         raise VideoError("grids is empty; give at least one PhaseGrid")
-    with Video(path, stream=stream, threads=threads, **limits) as video:
-        return video._read_grids(grids, fit, on_error)
+
+    def decode(source: VideoSource, missing: Sequence[PhaseGrid]) -> _Decoded:
+        with Video(source, stream=stream, threads=threads, **limits) as video:
+            clips = video._read_grids(missing, fit, on_error)
+            return clips, video.info, video.pts
+
+    if cache is None:
+        return decode(path, grids)[0]
+    check_threads(threads)
+    return read_through(
+        CachedClips(
+            as_cache(cache), path, stream_number(stream), checked_limits(limits)
+        ),
+        grids,
+        fit,
+        lambda info: warn_count(info, stacklevel=5),
+        decode,
+    )
