@@ -163,6 +163,10 @@ def run(
     on_error: Annotated[
         OnError, typer.Option(help="Record videos that do not decode, or stop.")
     ] = OnError.mark,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Folder where decoded frames are kept for the next run."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -203,6 +207,7 @@ def run(
         limit=limit,
         threads=threads,
         on_error=on_error.value,
+        cache=cache,
         progress=False if quiet else None,
     )
 
