@@ -15,6 +15,7 @@ from phasefusion import errors
 
 if TYPE_CHECKING:
     from phasefusion import orders, pixels, samplers, scoring, stats
+    from phasefusion.cache import FrameCache
     from phasefusion.evaluate import evaluate
     from phasefusion.frames import resize, resize_normalize
     from phasefusion.fusion import FusedPosterior, fuse, posterior
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Clip": "video",
+    "FrameCache": "cache",
     "FusedPosterior": "fusion",
     "PhaseGrid": "grid",
     "Video": "video",
@@ -43,6 +45,7 @@ _MODULES = {"orders", "pixels", "samplers", "scoring", "stats"}
 
 __all__ = [
     "Clip",
+    "FrameCache",
     "FusedPosterior",
     "PhaseGrid",
     "Video",
