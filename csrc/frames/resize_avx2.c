@@ -16,24 +16,29 @@
 
 #define LOW_BITS 11
 
-/* The weights of four taps of one resized pixel. */
-struct step {
-    int16_t high[4];
-    int16_t low[4];
-};
-
-/* The weights of two taps of one resized row, low tap in the low half. */
+/* The weights of two taps, that of the first in the low half. */
 struct pair {
     uint32_t high;
     uint32_t low;
 };
 
+/* Sixteen columns of a block - eight rows, two pixels - are three vectors: every
+ * 32-bit lane holds one channel of the two pixels of a row. */
+#define DUO_BYTES 96
+
+/* Duos of a row that are held at a time: they should stay in the first-level cache. */
+#define N_HELD 48
+
+/* Duos that may be written after those that are held. */
+#define N_BEYOND 4
+
 struct tables {
-    size_t n_step;     /* for the pixel of the most taps */
-    size_t n_fast_px;  /* from here on a load might leave the row */
-    struct step *step; /* (x.dst_px, n_step) */
+    size_t n_duo;        /* that hold the taps of a resized pixel */
+    size_t n_held;       /* duos, even, more than n_duo */
+    int32_t *first_duo;  /* (x.dst_px,), the first of them */
+    struct pair *across; /* (x.dst_px, n_duo) */
     size_t n_pair;
-    struct pair *pair; /* (y.dst_px, n_pair) */
+    struct pair *down; /* (y.dst_px, n_pair) */
 };
 
 static int16_t
@@ -48,42 +53,51 @@ low_half(int32_t weight)
     return (int16_t)(weight & ((1 << LOW_BITS) - 1));
 }
 
+/* Adds the weight of tap i of the pixel whose pairs these are. */
+static void
+pair_set(struct pair *pair, size_t i, int32_t weight)
+{
+    const unsigned shift = i % 2 * 16;
+
+    pair[i / 2].high |= (uint32_t)(uint16_t)high_half(weight) << shift;
+    pair[i / 2].low |= (uint32_t)(uint16_t)low_half(weight) << shift;
+}
+
 static pf_status
-step_init(struct tables *tables, const pf_axis *axis)
+across_init(struct tables *tables, const pf_axis *axis)
 {
     const size_t n_px = (size_t)axis->dst_px;
-    const size_t n_step = ((size_t)axis->n_tap_max + 3) / 4;
-    const int64_t reach_bytes = 12 * ((int64_t)n_step - 1) + 16;
     size_t n;
 
-    if (!pf_mul_size(n_px, n_step, &n)) {
+    for (size_t x = 0; x < n_px; x++) {
+        const int32_t first = axis->first_px[x];
+        const size_t n_duo = (size_t)(first % 2 + axis->n_tap[x] + 1) / 2;
+
+        tables->n_duo = n_duo > tables->n_duo ? n_duo : tables->n_duo;
+    }
+    tables->n_held = 2 * tables->n_duo > N_HELD ? 2 * tables->n_duo : N_HELD;
+    if (!pf_mul_size(n_px, tables->n_duo, &n)) {
         return PF_EOVERFLOW;
     }
-    tables->n_step = n_step;
-    tables->step = calloc(n, sizeof *tables->step);
-    if (tables->step == NULL) {
+    tables->first_duo = calloc(n_px, sizeof *tables->first_duo);
+    tables->across = calloc(n, sizeof *tables->across);
+    if (tables->first_duo == NULL || tables->across == NULL) {
         return PF_ENOMEM;
     }
     for (size_t x = 0; x < n_px; x++) {
-        if (3 * axis->first_px[x] + reach_bytes <= 3 * axis->src_px) {
-            tables->n_fast_px = x + 1;
-        }
-        for (size_t i = 0; i < (size_t)axis->n_tap[x]; i++) {
-            const int32_t weight = axis->weight[x * axis->stride + i];
-            struct step *step = &tables->step[x * n_step + i / 4];
+        const size_t odd = (size_t)axis->first_px[x] % 2;
 
-            step->high[i % 4] = high_half(weight);
-            step->low[i % 4] = low_half(weight);
+        tables->first_duo[x] = axis->first_px[x] / 2;
+        for (size_t i = 0; i < (size_t)axis->n_tap[x]; i++) {
+            pair_set(tables->across + x * tables->n_duo, i + odd,
+                    axis->weight[x * axis->stride + i]);
         }
     }
-    /* The taps of the last pixel end with the row, so a load of them goes past it.
-     * Stores rely on that: they are a byte longer than a pixel. */
-    assert(tables->n_fast_px < n_px);
     return PF_OK;
 }
 
 static pf_status
-pair_init(struct tables *tables, const pf_axis *axis)
+down_init(struct tables *tables, const pf_axis *axis)
 {
     const size_t n_row = (size_t)axis->dst_px;
     size_t n;
@@ -92,18 +106,14 @@ pair_init(struct tables *tables, const pf_axis *axis)
     if (!pf_mul_size(n_row, tables->n_pair, &n)) {
         return PF_EOVERFLOW;
     }
-    tables->pair = calloc(n, sizeof *tables->pair);
-    if (tables->pair == NULL) {
+    tables->down = calloc(n, sizeof *tables->down);
+    if (tables->down == NULL) {
         return PF_ENOMEM;
     }
     for (size_t y = 0; y < n_row; y++) {
         for (size_t i = 0; i < (size_t)axis->n_tap[y]; i++) {
-            const int32_t weight = axis->weight[y * axis->stride + i];
-            struct pair *pair = &tables->pair[y * tables->n_pair + i / 2];
-            const unsigned shift = i % 2 * 16;
-
-            pair->high |= (uint32_t)(uint16_t)high_half(weight) << shift;
-            pair->low |= (uint32_t)(uint16_t)low_half(weight) << shift;
+            pair_set(tables->down + y * tables->n_pair, i,
+                    axis->weight[y * axis->stride + i]);
         }
     }
     return PF_OK;
@@ -120,10 +130,11 @@ tables_init(pf_resize_plan *plan)
         return PF_ENOMEM;
     }
     if (plan->x.dst_px != 0) {
-        st = step_init(tables, &plan->x);
+        st = across_init(tables, &plan->x);
+        plan->work_bytes = (tables->n_held + N_BEYOND) * DUO_BYTES;
     }
     if (st == PF_OK && plan->y.dst_px != 0) {
-        st = pair_init(tables, &plan->y);
+        st = down_init(tables, &plan->y);
     }
     return st;
 }
@@ -133,28 +144,10 @@ tables_free(void *opaque)
 {
     struct tables *tables = opaque;
 
-    free(tables->pair);
-    free(tables->step);
+    free(tables->down);
+    free(tables->across);
+    free(tables->first_duo);
     free(tables);
-}
-
-/* Four pixels from sixteen bytes as 16-bit numbers: taps 0 1 2 3 of red, the same of
- * green, then of blue, and zeros. */
-INLINE __m256i
-spread(const uint8_t *rgb)
-{
-    const __m256i order = _mm256_setr_epi8(0, -1, 3, -1, 6, -1, 9, -1, 1, -1, 4, -1, 7,
-            -1, 10, -1, 2, -1, 5, -1, 8, -1, 11, -1, -1, -1, -1, -1, -1, -1, -1, -1);
-    const __m128i bytes = _mm_loadu_si128((const void *)rgb);
-
-    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), order);
-}
-
-/* Four weights, over and over. */
-INLINE __m256i
-four_weights(const int16_t weight[4])
-{
-    return _mm256_broadcastq_epi64(_mm_loadl_epi64((const void *)weight));
 }
 
 /* Eight sums. gcc copies every sum in every step when they are __m256i. */
@@ -173,15 +166,108 @@ join(lanes high, lanes low)
     return (__m256i)((high << LOW_BITS) + low);
 }
 
-/* The pixels of two rows from their sums in the order of spread(): red and green of
- * both in the low half, blue of both in the high half. */
+/* Two windows of sixteen bytes, one a half. */
 INLINE __m256i
-finish(__m256i a, __m256i b)
+load_two(const uint8_t *low, const uint8_t *high)
 {
-    const __m256i half = _mm256_set1_epi32(PF_WEIGHT_HALF);
-    const __m256i sum = _mm256_hadd_epi32(a, b);
+    return _mm256_inserti128_si256(
+            _mm256_castsi128_si256(_mm_loadu_si128((const void *)low)),
+            _mm_loadu_si128((const void *)high), 1);
+}
 
-    return _mm256_srai_epi32(_mm256_add_epi32(sum, half), PF_WEIGHT_BITS);
+/* Where a byte of two neighbour pixels is, to become two 16-bit numbers. */
+#define DUO(c) (char)(c), -1, (char)((c) + 3), -1
+#define NONE -1, -1, -1, -1
+#define SETR(...) _mm256_setr_epi8(__VA_ARGS__)
+#define TWICE(...) SETR(__VA_ARGS__, __VA_ARGS__)
+
+/* Four pixels of eight rows, from sixteen bytes at row[r] + at, as two duos. Each half
+ * of a vector has room for four channels, so rows 0 to 2 and 4 to 6 take a vector each
+ * with one lane free, and the lanes of rows 3 and 7 go there. */
+INLINE void
+spread(const uint8_t *const row[PF_BLOCK_ROWS], size_t at, __m256i *to)
+{
+    const __m256i order[2][4] = {
+            {TWICE(DUO(0), DUO(1), DUO(2), NONE), TWICE(DUO(0), DUO(1), NONE, DUO(2)),
+                    TWICE(DUO(0), NONE, DUO(1), DUO(2)),
+                    TWICE(NONE, DUO(2), DUO(1), DUO(0))},
+            {TWICE(DUO(6), DUO(7), DUO(8), NONE), TWICE(DUO(6), DUO(7), NONE, DUO(8)),
+                    TWICE(DUO(6), NONE, DUO(7), DUO(8)),
+                    TWICE(NONE, DUO(8), DUO(7), DUO(6))},
+    };
+    const __m256i bytes[4] = {
+            load_two(row[0] + at, row[4] + at),
+            load_two(row[1] + at, row[5] + at),
+            load_two(row[2] + at, row[6] + at),
+            load_two(row[3] + at, row[7] + at),
+    };
+
+    for (size_t d = 0; d < 2; d++, to += 3) {
+        const __m256i last = _mm256_shuffle_epi8(bytes[3], order[d][3]);
+
+        _mm256_store_si256(
+                to + 0, _mm256_blend_epi32(_mm256_shuffle_epi8(bytes[0], order[d][0]),
+                                last, 0x88));
+        _mm256_store_si256(
+                to + 1, _mm256_blend_epi32(_mm256_shuffle_epi8(bytes[1], order[d][1]),
+                                last, 0x44));
+        _mm256_store_si256(
+                to + 2, _mm256_blend_epi32(_mm256_shuffle_epi8(bytes[2], order[d][2]),
+                                last, 0x22));
+    }
+}
+
+/* A block of source rows; after them lie those of the next block, if any. */
+struct source {
+    const uint8_t *row[PF_BLOCK_ROWS];
+    const uint8_t *next[PF_BLOCK_ROWS];
+    size_t n_bytes;
+};
+
+/* Asks for line n of the next block, counted from row to row. */
+INLINE void
+fetch_next(const struct source *src, size_t n)
+{
+    const size_t at = n / PF_BLOCK_ROWS * 64;
+
+    if (at < src->n_bytes) {
+        _mm_prefetch((const char *)src->next[n % PF_BLOCK_ROWS] + at, _MM_HINT_T0);
+    }
+}
+
+/* The last pixels of the rows, which a load of spread() would leave. */
+TARGET static void
+spread_end(const struct source *src, size_t at, __m256i *to)
+{
+    uint8_t copy[PF_BLOCK_ROWS][32] = {{0}};
+    const uint8_t *row[PF_BLOCK_ROWS];
+    const size_t n_bytes = src->n_bytes - at;
+
+    assert(n_bytes < 16);
+    for (size_t r = 0; r < PF_BLOCK_ROWS; r++) {
+        memcpy(copy[r], src->row[r] + at, n_bytes);
+        row[r] = copy[r];
+    }
+    for (size_t b = 0; b < n_bytes; b += 12, to += 6) {
+        spread(row, b, to);
+    }
+}
+
+/* Holds n_duo duos of the rows from that one on, fewer where the rows end. */
+TARGET static void
+hold(const struct source *src, size_t first_duo, size_t n_duo, __m256i *held)
+{
+    const size_t end = 6 * (first_duo + n_duo);
+    size_t at = 6 * first_duo;
+
+    for (; at < end && at + 16 <= src->n_bytes; at += 12, held += 6) {
+        fetch_next(src, at / 6); /* 8 rows of 12 bytes: fewer than two lines */
+        fetch_next(src, at / 6 + 1);
+        spread(src->row, at, held);
+    }
+    if (at < end && at < src->n_bytes) {
+        spread_end(src, at, held);
+    }
 }
 
 INLINE void
@@ -190,77 +276,109 @@ store_px(uint8_t *at, int32_t rgbx)
     memcpy(at, &rgbx, sizeof rgbx);
 }
 
-INLINE void
-add_step(lanes high[4], lanes low[4], const struct step *step,
-        const uint8_t *const src[4], size_t at)
-{
-    const __m256i w_high = four_weights(step->high);
-    const __m256i w_low = four_weights(step->low);
-
-    for (size_t r = 0; r < 4; r++) {
-        const __m256i taps = spread(src[r] + at);
-
-        high[r] += dot(taps, w_high);
-        low[r] += dot(taps, w_low);
-    }
-}
-
-/* One resized pixel of four rows, from the bytes at src[r] + at; a fourth byte is
+/* The pixels of eight rows, in the order of spread(), into dst; a fourth byte is
  * written after each. */
 INLINE void
-four_rows(const struct step *step, size_t n_step, const uint8_t *const src[4],
-        size_t at, uint8_t *const dst[4])
+store_block(const lanes sum[3], uint8_t *dst, size_t row_bytes)
 {
-    lanes high[4] = {0};
-    lanes low[4] = {0};
-    __m256i px;
-    __m128i rgbx;
+    const __m256i order = _mm256_setr_epi8(0, 1, 2, -1, 4, 5, 7, -1, 8, 10, 11, -1, 3,
+            6, 9, -1, 0, 1, 2, -1, 4, 5, 7, -1, 8, 10, 11, -1, 3, 6, 9, -1);
+    __m256i px[3];
+    __m128i low;
+    __m128i high;
 
-    add_step(high, low, step, src, at); /* outside: the sums are 0, nothing to add */
-    for (size_t t = 1; t < n_step; t++) {
-        add_step(high, low, step + t, src, at + 12 * t);
+    /* the lanes of row 3 are blue, green, red in vectors 2, 1, 0 */
+    for (size_t v = 0; v < 3; v++) {
+        px[v] = _mm256_srai_epi32((__m256i)sum[v], PF_WEIGHT_BITS);
     }
-    px = _mm256_packs_epi32(finish(join(high[0], low[0]), join(high[1], low[1])),
-            finish(join(high[2], low[2]), join(high[3], low[3])));
-    px = _mm256_packus_epi16(px, px);
-    rgbx = _mm_unpacklo_epi16(
-            _mm256_castsi256_si128(px), _mm256_extracti128_si256(px, 1));
-    store_px(dst[0], _mm_cvtsi128_si32(rgbx));
-    store_px(dst[1], _mm_extract_epi32(rgbx, 1));
-    store_px(dst[2], _mm_extract_epi32(rgbx, 2));
-    store_px(dst[3], _mm_extract_epi32(rgbx, 3));
+    px[0] = _mm256_packus_epi16(
+            _mm256_packs_epi32(px[0], px[1]), _mm256_packs_epi32(px[2], px[2]));
+    px[0] = _mm256_shuffle_epi8(px[0], order);
+    low = _mm256_castsi256_si128(px[0]);
+    high = _mm256_extracti128_si256(px[0], 1);
+    store_px(dst, _mm_cvtsi128_si32(low));
+    store_px(dst + row_bytes, _mm_extract_epi32(low, 1));
+    store_px(dst + 2 * row_bytes, _mm_extract_epi32(low, 2));
+    store_px(dst + 3 * row_bytes, _mm_extract_epi32(low, 3));
+    dst += 4 * row_bytes;
+    store_px(dst, _mm_cvtsi128_si32(high));
+    store_px(dst + row_bytes, _mm_extract_epi32(high, 1));
+    store_px(dst + 2 * row_bytes, _mm_extract_epi32(high, 2));
+    store_px(dst + 3 * row_bytes, _mm_extract_epi32(high, 3));
 }
 
-static_assert(PF_BLOCK_ROWS == 4, "four_rows() makes a block");
+/* One resized pixel of a block from its duos. */
+INLINE void
+block_px(const __m256i *duo, const struct pair *pair, size_t n_duo, lanes sum[3])
+{
+    const lanes half = (lanes)_mm256_set1_epi32(PF_WEIGHT_HALF);
+    lanes high[3] = {0};
+    lanes low[3] = {half, half, half};
+
+    for (size_t d = 0; d < n_duo; d++, duo += 3) {
+        const __m256i w_high = _mm256_set1_epi32((int32_t)pair[d].high);
+        const __m256i w_low = _mm256_set1_epi32((int32_t)pair[d].low);
+
+        for (size_t v = 0; v < 3; v++) {
+            __m256i taps = _mm256_load_si256(duo + v);
+
+            __asm__("" : "+x"(taps)); /* load once: gcc would for each use */
+
+            high[v] += dot(taps, w_high);
+            low[v] += dot(taps, w_low);
+        }
+    }
+    for (size_t v = 0; v < 3; v++) {
+        sum[v] = (lanes)join(high[v], low[v]);
+    }
+}
+
+static_assert(PF_BLOCK_ROWS == 8, "spread() takes a block");
+static_assert(PF_ROW_SLACK_BYTES >= 1, "store_block() writes a byte too many");
+
+TARGET static void
+horizontal_block(const pf_resize_plan *plan, const struct source *src, __m256i *held,
+        uint8_t *PF_RESTRICT dst)
+{
+    const struct tables *tables = plan->tables;
+    const size_t n_px = (size_t)plan->x.dst_px;
+    size_t start = 0;
+    size_t end = 0;
+
+    for (size_t x = 0; x < n_px; x++) {
+        const size_t first = (size_t)tables->first_duo[x];
+        lanes sum[3];
+
+        if (first + tables->n_duo > end) {
+            start = first;
+            end = first + tables->n_held;
+            hold(src, start, tables->n_held, held);
+        }
+        block_px(held + 3 * (first - start), tables->across + x * tables->n_duo,
+                tables->n_duo, sum);
+        store_block(sum, dst + 3 * x, plan->resized_bytes);
+    }
+}
 
 /* A block at a time; when fewer rows are left, the last one is made again. */
 TARGET static void
 horizontal(
-        const pf_resize_plan *plan, pf_rows src, size_t n_row, uint8_t *PF_RESTRICT dst)
+        const pf_resize_plan *plan, pf_rows src, void *work, uint8_t *PF_RESTRICT dst)
 {
-    const struct tables *tables = plan->tables;
-    const size_t n_bytes = 3 * (size_t)plan->x.dst_px;
+    struct source block = {.n_bytes = src.n_bytes};
 
-    for (size_t y = 0; y < n_row; y += PF_BLOCK_ROWS) {
-        const struct step *step = tables->step;
-        const uint8_t *in[4];
-        uint8_t *out[4];
+    for (size_t y = 0; y < src.n_row; y += PF_BLOCK_ROWS) {
+        for (size_t r = 0; r < PF_BLOCK_ROWS; r++) {
+            const size_t row = y + r < src.n_row ? y + r : src.n_row - 1;
+            const size_t all = src.n_row + src.n_next;
+            const size_t next =
+                    y + r + PF_BLOCK_ROWS < all ? y + r + PF_BLOCK_ROWS : row;
 
-        for (size_t r = 0; r < 4; r++) {
-            const size_t row = y + r < n_row ? y + r : n_row - 1;
-
-            in[r] = src.rgb + (ptrdiff_t)row * src.row_bytes;
-            out[r] = dst + row * n_bytes;
+            block.row[r] = src.rgb + (ptrdiff_t)row * src.row_bytes;
+            block.next[r] = src.rgb + (ptrdiff_t)next * src.row_bytes;
         }
-        for (size_t x = 0; x < tables->n_fast_px; x++) {
-            four_rows(step, tables->n_step, in, 3 * (size_t)plan->x.first_px[x], out);
-            step += tables->n_step;
-            for (size_t r = 0; r < 4; r++) {
-                out[r] += 3;
-            }
-        }
+        horizontal_block(plan, &block, work, dst + y * plan->resized_bytes);
     }
-    pf_horizontal_from(plan, src, n_row, tables->n_fast_px, dst);
 }
 
 /* 32 bytes of resized row y, whose first tap is at src. */
@@ -305,7 +423,7 @@ TARGET static void
 vertical(const pf_resize_plan *plan, int64_t y, pf_rows rows, uint8_t *PF_RESTRICT dst)
 {
     const struct tables *tables = plan->tables;
-    const struct pair *pair = tables->pair + (size_t)y * tables->n_pair;
+    const struct pair *pair = tables->down + (size_t)y * tables->n_pair;
     const size_t n_tap = (size_t)plan->y.n_tap[y];
 
     if (rows.n_bytes < 32) {

@@ -62,23 +62,6 @@ split_weight(int32_t weight, int8_t digit[3])
     assert(weight == 0); /* |weight| < 1.99 * 2^22 for every filter */
 }
 
-/* Zeroed memory for n items of a multiple of 64 bytes each, aligned to 64. */
-static void *
-aligned_zeros(size_t n, size_t item_bytes)
-{
-    size_t n_bytes;
-    unsigned char *memory;
-
-    if (!pf_mul_size(n, item_bytes, &n_bytes)) {
-        return NULL;
-    }
-    memory = aligned_alloc(VECTOR_BYTES, n_bytes);
-    if (memory != NULL) {
-        memset(memory, 0, n_bytes);
-    }
-    return memory;
-}
-
 /* Where the first tap of a byte of a resized row lies. */
 static int64_t
 first_tap_bytes(const pf_axis *axis, size_t b)
@@ -180,8 +163,8 @@ group_init(struct tables *tables, const pf_axis *axis)
     if (!pf_mul_size(tables->n_group, tables->n_step, &n_step)) {
         return PF_EOVERFLOW;
     }
-    tables->group = aligned_zeros(tables->n_group, sizeof *tables->group);
-    tables->step = aligned_zeros(n_step, sizeof *tables->step);
+    tables->group = pf_aligned_zeros(tables->n_group, sizeof *tables->group);
+    tables->step = pf_aligned_zeros(n_step, sizeof *tables->step);
     if (tables->group == NULL || tables->step == NULL) {
         return PF_ENOMEM;
     }
@@ -373,11 +356,13 @@ block(const struct tables *tables, size_t g, const uint8_t *const src[PF_BLOCK_R
 /* A block at a time; when fewer rows are left, the last one is made again. */
 TARGET static void
 horizontal(
-        const pf_resize_plan *plan, pf_rows src, size_t n_row, uint8_t *PF_RESTRICT dst)
+        const pf_resize_plan *plan, pf_rows src, void *work, uint8_t *PF_RESTRICT dst)
 {
     const struct tables *tables = plan->tables;
     const struct edge edge = {src.n_bytes, 3 * (size_t)plan->x.dst_px};
+    const size_t n_row = src.n_row;
 
+    (void)work;
     for (size_t y = 0; y < n_row; y += PF_BLOCK_ROWS) {
         const uint8_t *in[PF_BLOCK_ROWS];
         uint8_t *out[PF_BLOCK_ROWS];
@@ -386,7 +371,7 @@ horizontal(
             const size_t row = y + r < n_row ? y + r : n_row - 1;
 
             in[r] = src.rgb + (ptrdiff_t)row * src.row_bytes;
-            out[r] = dst + row * edge.dst_bytes;
+            out[r] = dst + row * plan->resized_bytes;
         }
         for (size_t g = 0; g < tables->n_fast_group; g++) {
             block(tables, g, in, out, NULL);
