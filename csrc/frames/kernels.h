@@ -46,6 +46,15 @@ typedef struct pf_rows {
     size_t n_next;
 } pf_rows;
 
+/* Row y, or the last one when there are fewer. */
+static inline const uint8_t *
+pf_row(const pf_rows *rows, size_t y)
+{
+    const size_t last = rows->n_row + rows->n_next - 1;
+
+    return rows->rgb + (ptrdiff_t)(y < last ? y : last) * rows->row_bytes;
+}
+
 /* Zeroed memory for n items, aligned to PF_VECTOR_BYTES, to be freed with free(). NULL
  * when it does not fit; never for no items. */
 void *pf_aligned_zeros(size_t n, size_t item_bytes);

@@ -410,7 +410,7 @@ horizontal_block(const pf_resize_plan *plan, const struct source *src, __m256i *
     }
 }
 
-/* A block at a time; when fewer rows are left, the last one is made again. */
+/* A block at a time; what fills up the last one may be any rows. */
 TARGET static void
 horizontal(
         const pf_resize_plan *plan, pf_rows src, void *work, uint8_t *PF_RESTRICT dst)
@@ -419,13 +419,8 @@ horizontal(
 
     for (size_t y = 0; y < src.n_row; y += PF_BLOCK_ROWS) {
         for (size_t r = 0; r < PF_BLOCK_ROWS; r++) {
-            const size_t row = y + r < src.n_row ? y + r : src.n_row - 1;
-            const size_t all = src.n_row + src.n_next;
-            const size_t next =
-                    y + r + PF_BLOCK_ROWS < all ? y + r + PF_BLOCK_ROWS : row;
-
-            block.row[r] = src.rgb + (ptrdiff_t)row * src.row_bytes;
-            block.next[r] = src.rgb + (ptrdiff_t)next * src.row_bytes;
+            block.row[r] = pf_row(&src, y + r);
+            block.next[r] = pf_row(&src, y + r + PF_BLOCK_ROWS);
         }
         horizontal_block(plan, &block, work, dst + y * plan->resized_bytes);
     }
