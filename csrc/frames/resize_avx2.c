@@ -350,7 +350,7 @@ INLINE void
 store_two(uint8_t *low, uint8_t *high, __m128i bytes)
 {
     _mm_storel_epi64((void *)low, bytes);
-    _mm_storeh_pd((void *)high, _mm_castsi128_pd(bytes));
+    _mm_storeh_pi((void *)high, _mm_castsi128_ps(bytes));
 }
 
 /* Two resized pixels of a block into dst; two more bytes are written after them. */

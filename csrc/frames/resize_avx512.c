@@ -430,7 +430,7 @@ INLINE void
 store_two(uint8_t *dst, size_t row_bytes, __m128i bytes)
 {
     _mm_storel_epi64((void *)dst, bytes);
-    _mm_storeh_pd((void *)(dst + row_bytes), _mm_castsi128_pd(bytes));
+    _mm_storeh_pi((void *)(dst + row_bytes), _mm_castsi128_ps(bytes));
 }
 
 /* Eight bytes to each of eight rows. */
