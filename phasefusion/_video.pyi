@@ -2,6 +2,7 @@ from os import PathLike
 from typing import Any, final
 
 import numpy as np
+from _typeshed import ReadableBuffer
 from numpy.typing import NDArray
 
 @final
@@ -9,10 +10,9 @@ class Reader:
     def __new__(
         cls,
         path: str | bytes | PathLike[str] | PathLike[bytes],
+        data: ReadableBuffer | None,
         stream: int,
-        max_packets: int,
-        max_pixels: int,
-        cache_bytes: int,
+        limits: tuple[int, int, int, int, float],
         /,
     ) -> Reader: ...
     def close(self, /) -> None: ...

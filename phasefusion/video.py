@@ -8,12 +8,11 @@ frame cannot put a neighbour in its place.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,12 +26,18 @@ from phasefusion._video_checks import (
     fraction,
     listed,
     most_frames,
-    positive,
     stream_number,
     varies,
 )
 from phasefusion._video_fit import Fit, FrameSize, Pixels
 from phasefusion._video_records import Clip, StreamInfo, VideoInfo
+from phasefusion._video_source import (
+    VideoLimits,
+    VideoSource,
+    checked_limits,
+    hint_at_path,
+    resolve,
+)
 from phasefusion.errors import (
     BackendUnavailableError,
     DamagedFrameWarning,
@@ -52,13 +57,13 @@ __all__ = [
     "StreamInfo",
     "Video",
     "VideoInfo",
+    "VideoLimits",
     "ffmpeg_versions",
     "read_clip",
     "read_clips",
 ]
 
 OnError: TypeAlias = Literal["raise", "mark"]
-PathArgument: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 
 _MISSING = 2
 _DAMAGED = 1
@@ -75,9 +80,17 @@ def _backend() -> ModuleType:
 
 
 def _open_reader(
-    path: PathArgument, stream: int, limits: tuple[int, int, int]
+    path: VideoSource, stream: int, limits: tuple[int, int, int, int, float]
 ) -> Reader:
-    reader: Reader = _backend().Reader(path, stream, *limits)
+    reader_class = _backend().Reader
+    name, data = resolve(path, limits[3])
+    try:
+        reader: Reader = reader_class(name, data, stream, limits)
+    except VideoError as error:
+        hint = hint_at_path(path)
+        if hint:
+            raise VideoError(f"{error}{hint}") from None
+        raise
     return reader
 
 
@@ -107,26 +120,29 @@ class Video:
     """A video file, scanned, giving frames by index.
 
     Opening reads the compressed file once; nothing is decoded in the background and no
-    thread or lock outlives a call, so a `Video` may be used after a fork and closed at
-    any time. One `Video` serves one thread at a time.
+    thread or lock outlives a call, so a process may fork at any time: a forked child
+    opens its own `Video`, one of its parent raises there. One `Video` serves one thread
+    at a time; a second one gets an error.
 
     Parameters
     ----------
-    path : str, bytes or path-like
-        A regular file. Playlists and network addresses are refused.
+    path : str or path-like, bytes-like, or binary file object
+        A path of a regular file, which is read as it is needed. Or the data of one:
+        bytes, bytearray, memoryview, mmap, used in place and pinned while they are
+        read. Or a file object, which is read whole at once, from its start if it can
+        go there; its position stays. bytes are data, never a path. Playlists, scripts
+        and network addresses are refused: nothing else is ever opened.
     stream : "best" or int, default "best"
         Stream to read, as numbered by the container. "best" prefers streams that have
         packets, then the larger picture, then the mark as default, then the lower
         number, and never takes cover pictures.
     threads : int, default 1
         Threads that decode, each its own stretch between key frames, 1 to 64.
-    max_frames : int, default 4_000_000
-        Refuse files with more packets.
-    max_pixels : int, default 2**26
-        Refuse pictures with more pixels.
-    cache_bytes : int, default 2**30
-        Streams up to this size are kept in memory, compressed, until `close`; larger
-        ones are read again from disk by each call, with one thread.
+    **limits
+        What the video may cost, see `VideoLimits`: `max_frames` (4_000_000),
+        `max_pixels` of a picture (2**26), `max_seconds` (None), `max_bytes` of the file
+        or data (2**36), and `cache_bytes` (2**30), up to which the compressed stream is
+        kept in memory until `close`.
 
     Raises
     ------
@@ -150,27 +166,19 @@ class Video:
     ...     first, last = video.read([0, len(video) - 1])
     """
 
-    __slots__ = ("_info", "_path", "_pts", "_reader", "_threads")
+    __slots__ = ("_info", "_pts", "_reader", "_threads")
 
     def __init__(
         self,
-        path: PathArgument,
+        path: VideoSource,
         *,
         stream: Literal["best"] | SupportsIndex = "best",
         threads: SupportsIndex = 1,
-        max_frames: SupportsIndex = 4_000_000,
-        max_pixels: SupportsIndex = 2**26,
-        cache_bytes: SupportsIndex = 2**30,
+        **limits: Unpack[VideoLimits],
     ) -> None:
         self._threads = check_threads(threads)
         number = stream_number(stream)
-        limits = (
-            positive("max_frames", max_frames),
-            positive("max_pixels", max_pixels, 2**31 - 1),
-            positive("cache_bytes", cache_bytes),
-        )
-        self._path = os.fspath(path)
-        self._reader = _open_reader(path, number, limits)
+        self._reader = _open_reader(path, number, checked_limits(limits))
         self._refresh()
         self._warn_count()
 
@@ -188,7 +196,7 @@ class Video:
         )
         self._pts = pts
         self._info = VideoInfo(
-            path=os.fsdecode(self._path),
+            path=raw["path"],
             container=raw["container"],
             codec=raw["codec"],
             pixel_format=raw["pixel_format"],
@@ -463,7 +471,7 @@ class Video:
 
 
 def read_clip(
-    path: PathArgument,
+    path: VideoSource,
     grid: PhaseGrid,
     *,
     size: FrameSize = None,
@@ -474,17 +482,19 @@ def read_clip(
     stream: Literal["best"] | SupportsIndex = "best",
     threads: SupportsIndex = 1,
     on_error: OnError = "raise",
+    **limits: Unpack[VideoLimits],
 ) -> Clip:
     """Frames of all S phases of a grid, in one decode.
 
     Parameters
     ----------
-    path : str, bytes or path-like
+    path : str or path-like, bytes-like, or binary file object
+        As for `Video`.
     grid : PhaseGrid
     size, mean, std, filter, first_pass
         As for `Video.read`: resized and normalised frame by frame, as they are decoded.
         A callable size gets the number of frames of one phase.
-    stream, threads
+    stream, threads, **limits
         As for `Video`.
     on_error : {"raise", "mark"}, default "raise"
         What a frame that does not decode soundly does: raise, or be marked in
@@ -527,11 +537,12 @@ def read_clip(
         stream=stream,
         threads=threads,
         on_error=on_error,
+        **limits,
     )[0]
 
 
 def read_clips(
-    path: PathArgument,
+    path: VideoSource,
     grids: Sequence[PhaseGrid],
     *,
     size: FrameSize = None,
@@ -542,14 +553,15 @@ def read_clips(
     stream: Literal["best"] | SupportsIndex = "best",
     threads: SupportsIndex = 1,
     on_error: OnError = "raise",
+    **limits: Unpack[VideoLimits],
 ) -> list[Clip]:
     """Frames of several grids over one video, in one decode of all their frames.
 
     Parameters
     ----------
-    path : str, bytes or path-like
+    path : str or path-like, bytes-like, or binary file object
     grids : sequence of PhaseGrid
-    size, mean, std, filter, first_pass, stream, threads, on_error
+    size, mean, std, filter, first_pass, stream, threads, on_error, **limits
         As for `read_clip`. A callable size may give each grid its own.
 
     Returns
@@ -566,5 +578,5 @@ def read_clips(
     fit = Fit.checked(size, mean, std, filter, first_pass)
     if not grids:
         raise VideoError("grids is empty; give at least one PhaseGrid")
-    with Video(path, stream=stream, threads=threads) as video:
+    with Video(path, stream=stream, threads=threads, **limits) as video:
         return video._read_grids(grids, fit, on_error)

@@ -10,8 +10,11 @@
 
 typedef struct pf_reader {
     PyObject_HEAD pf_video video;
+    Py_buffer data;   /* pinned while has_data */
+    int64_t pid;      /* of the process that opened it */
     atomic_flag busy; /* one call at a time */
     bool is_open;
+    bool has_data;
 } pf_reader;
 
 /* Lets Ctrl-C through: every tenth of a second the thread that called takes the GIL
@@ -29,7 +32,15 @@ int pf_ask_signals(void *arg);
 /* phasefusion.errors.VideoError; borrowed. self is a reader. */
 PyObject *pf_video_error_class(PyObject *self);
 
-/* Takes the reader for one call; false with an exception when it is closed or busy. */
+/* The value of the slot Py_tp_new. */
+PyObject *pf_reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
+
+/* Releases what the reader holds, once. In a forked child that is its own copy; what
+ * another thread of the parent was changing at the fork is left alone. */
+void pf_reader_release(pf_reader *self);
+
+/* Takes the reader for one call; false with an exception when it is closed, busy or of
+ * another process. */
 bool pf_reader_enter(pf_reader *self);
 
 void pf_reader_leave(pf_reader *self);

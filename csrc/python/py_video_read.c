@@ -56,12 +56,12 @@ raise_read(pf_reader *self, pf_status st)
     }
     if (st == PF_EDATA || st == PF_EIO) {
         PyErr_Format(error_class, "%s: the file changed since it was opened",
-                self->video.path);
+                self->video.name);
         return NULL;
     }
     if (st == PF_EBACKEND) {
         PyErr_Format(error_class, "%s: FFmpeg cannot decode or convert its pictures",
-                self->video.path);
+                self->video.name);
         return NULL;
     }
     return pf_raise(st, "indices");

@@ -9,7 +9,6 @@
 
 enum {
     MAX_ERRORS_IN_A_ROW = 64,
-    POLL_PACKETS = 16,
 };
 
 static void
@@ -160,12 +159,12 @@ feed(pf_worker *w, int64_t i)
 }
 
 static bool
-must_stop(pf_worker *w, int64_t i)
+must_stop(const pf_worker *w)
 {
     pf_job *j = w->job;
 
-    if (w->share == 0 && i % POLL_PACKETS == 0 && j->poll != NULL &&
-            j->poll->ask != NULL && j->poll->ask(j->poll->arg) != 0) {
+    if (w->share == 0 && j->poll != NULL && j->poll->ask != NULL &&
+            j->poll->ask(j->poll->arg) != 0) {
         atomic_store(&j->stop, true);
     }
     return atomic_load(&j->stop);
@@ -191,7 +190,7 @@ decode_run(pf_worker *w, const pf_run *run)
     w->place = 0;
     w->last_sent = run->first;
     for (int64_t i = run->first; i <= run->last && !is_finished(w); i++) {
-        if (must_stop(w, i)) {
+        if (must_stop(w)) {
             return PF_EBACKEND;
         }
         if (j->plan != NULL && j->plan->drop &&

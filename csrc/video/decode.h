@@ -8,7 +8,7 @@
 
 /* What a stream needs to be decoded, apart from its packets. */
 typedef struct pf_stream {
-    const char *path; /* of the file, to read packets that are not in memory */
+    pf_source source; /* to read packets that are not in memory */
     int stream_index;
     AVCodecParameters *par;
     const AVCodec *codec;

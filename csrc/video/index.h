@@ -45,15 +45,9 @@ typedef struct pf_index {
             *suspect; /* why the packets alone do not give the order; NULL: they do */
 } pf_index;
 
-typedef struct pf_limits {
-    int64_t max_packets;
-    int64_t max_pixels;  /* of one picture */
-    int64_t cache_bytes; /* larger streams are read from disk again at each use */
-} pf_limits;
-
 /* Reads every packet of the container's stream once and, where their headers suffice,
  * sets frame_packet and rank; otherwise suspect says why not and the order must be
- * counted. PF_EOVERFLOW: more packets than the limit. */
+ * counted. PF_EOVERFLOW: more than the limits allow, as container->beyond says. */
 PF_NODISCARD pf_status pf_index_scan(pf_index *index, pf_container *container,
         const pf_limits *limits, const pf_poll *poll);
 

@@ -51,8 +51,8 @@ fetch_from_file(pf_worker *w, int64_t i)
         w->container_open = false;
     }
     if (!w->container_open) {
-        st = pf_container_open(
-                &w->container, stream->path, stream->stream_index, &error);
+        st = pf_container_open(&w->container, &stream->source, stream->stream_index,
+                &stream->limits, w->share == 0 ? w->job->poll : NULL, &error);
         w->container_open = true; /* closed by worker_close, also when half open */
         w->next_packet = 0;
     }

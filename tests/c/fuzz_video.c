@@ -1,12 +1,7 @@
 /* fuzz_video.c - any bytes as a file: scan, read some frames, recount (make fuzz). */
-#define _GNU_SOURCE
 #include "video/video.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 enum { N_SLOT = 5 };
 
@@ -40,20 +35,16 @@ read_some(pf_video *video, int64_t seed)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_byte)
 {
-    const pf_limits limits = {2000, 640 * 480, n_byte % 3 == 0 ? 1 : 1 << 24};
+    const pf_limits limits = {
+            2000, 640 * 480, n_byte % 3 == 0 ? 1 : 1 << 24, 1 << 24, 600.0};
+    const pf_source source = {"data", data, (int64_t)n_byte, {0}};
     const pf_poll poll = {NULL, NULL};
-    const int fd = memfd_create("fuzz", 0);
-    char path[64];
     pf_video video;
     pf_video_error error;
     bool changed;
 
-    if (fd < 0 || write(fd, data, n_byte) != (ssize_t)n_byte) {
-        return 0;
-    }
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     pf_log_install();
-    if (pf_video_open(&video, path, -1, &limits, &poll, &error) == PF_OK) {
+    if (pf_video_open(&video, &source, -1, &limits, &poll, &error) == PF_OK) {
         read_some(&video, (int64_t)n_byte);
         if (pf_video_recount(&video, &poll, &changed) == PF_OK &&
                 video.index.n_frame > 0) {
@@ -61,6 +52,5 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_byte)
         }
     }
     pf_video_close(&video);
-    (void)close(fd);
     return 0;
 }

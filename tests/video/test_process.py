@@ -45,32 +45,6 @@ def test_threads_are_used_and_give_the_same(clip):
         assert np.array_equal(one.read(wanted), four.read(wanted))
 
 
-def test_a_video_lives_on_in_a_forked_child(clip):
-    with Video(clip("h264_open.mp4"), threads=2) as video:
-        true = video.read([3, 33])
-        child = os.fork()
-        if child == 0:  # pragma: no cover
-            code = 1
-            try:
-                same = np.array_equal(video.read([3, 33]), true)
-                with Video(clip("hevc.mp4"), threads=2) as other:
-                    same = same and len(other.read([1, 50])) == 2
-                code = 0 if same else 2
-            finally:
-                os._exit(code)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            pid, status = os.waitpid(child, os.WNOHANG)
-            if pid:
-                break
-            time.sleep(0.02)
-        else:
-            os.kill(child, signal.SIGKILL)
-            pytest.fail("the child hangs")
-        assert os.waitstatus_to_exitcode(status) == 0
-        assert np.array_equal(video.read([3, 33]), true)
-
-
 def test_the_gil_is_free_while_decoding(clip):
     ticks = 0
     done = threading.Event()
