@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from phasefusion.fusion import FusedPosterior, fuse, posterior
     from phasefusion.grid import PhaseGrid
     from phasefusion.report import report
+    from phasefusion.subtitles import Subtitles, read_subtitles
     from phasefusion.video import Clip, Video, VideoInfo, read_clip, read_clips
 
 __version__ = "0.1.0"
@@ -28,6 +29,7 @@ _HOME = {
     "Clip": "video",
     "FusedPosterior": "fusion",
     "PhaseGrid": "grid",
+    "Subtitles": "subtitles",
     "Video": "video",
     "VideoInfo": "video",
     "evaluate": "evaluate",
@@ -35,6 +37,7 @@ _HOME = {
     "posterior": "fusion",
     "read_clip": "video",
     "read_clips": "video",
+    "read_subtitles": "subtitles",
     "report": "report",
     "resize": "frames",
     "resize_normalize": "frames",
@@ -45,6 +48,7 @@ __all__ = [
     "Clip",
     "FusedPosterior",
     "PhaseGrid",
+    "Subtitles",
     "Video",
     "VideoInfo",
     "__version__",
@@ -55,6 +59,7 @@ __all__ = [
     "posterior",
     "read_clip",
     "read_clips",
+    "read_subtitles",
     "report",
     "resize",
     "resize_normalize",
