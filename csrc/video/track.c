@@ -6,8 +6,6 @@
 
 #include "video/markup.h"
 
-enum { MAX_HELD = 64 /* subtitles that a decoder may give after its last packet */ };
-
 /* Beyond it times are nonsense, and sums of two would not be safe. */
 static const int64_t most_pts = INT64_C(1) << 60;
 
@@ -178,23 +176,21 @@ take_decoded_times(const AVSubtitle *subtitle, int64_t time_us[2])
 }
 
 static pf_status
-decode(pf_track *track, AVPacket *packet, const int64_t time_us[2], bool *got)
+decode(pf_track *track, AVPacket *packet, const int64_t time_us[2])
 {
     AVSubtitle subtitle = {0};
     int64_t shown_us[2] = {time_us[0], time_us[1]};
-    int got_one = 0;
+    int got = 0;
     pf_status st = PF_OK;
-    const int code =
-            avcodec_decode_subtitle2(track->decoder, &subtitle, &got_one, packet);
+    const int code = avcodec_decode_subtitle2(track->decoder, &subtitle, &got, packet);
 
-    *got = code >= 0 && got_one != 0;
     if (code == AVERROR(ENOMEM)) {
         return PF_ENOMEM;
     }
     if (code < 0) {
         track->n_unreadable++;
     }
-    if (*got) {
+    if (code >= 0 && got != 0) {
         if ((track->decoder->codec->capabilities & AV_CODEC_CAP_DELAY) != 0) {
             take_decoded_times(&subtitle, shown_us);
         }
@@ -204,13 +200,13 @@ decode(pf_track *track, AVPacket *packet, const int64_t time_us[2], bool *got)
     return st;
 }
 
+/* Once: the decoder of closed captions gives its last one again and again. */
 static pf_status
 flush(pf_track *track)
 {
     const int64_t time_us[2] = {0, PF_CUE_NO_END};
     AVPacket *nothing;
-    bool got = true;
-    pf_status st = PF_OK;
+    pf_status st;
 
     if (track->decoder == NULL ||
             (track->decoder->codec->capabilities & AV_CODEC_CAP_DELAY) == 0) {
@@ -220,9 +216,7 @@ flush(pf_track *track)
     if (nothing == NULL) {
         return PF_ENOMEM;
     }
-    for (int i = 0; st == PF_OK && got && i < MAX_HELD; i++) {
-        st = decode(track, nothing, time_us, &got);
-    }
+    st = decode(track, nothing, time_us);
     av_packet_free(&nothing);
     return st;
 }
@@ -231,13 +225,12 @@ static pf_status
 decode_packet(pf_track *track, const AVPacket *packet, const int64_t time_us[2])
 {
     AVPacket *copy = av_packet_clone(packet); /* FFmpeg 5 takes no const packet */
-    bool got;
     pf_status st;
 
     if (copy == NULL) {
         return PF_ENOMEM;
     }
-    st = decode(track, copy, time_us, &got);
+    st = decode(track, copy, time_us);
     av_packet_free(&copy);
     return st;
 }

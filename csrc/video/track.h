@@ -30,8 +30,8 @@ pf_payload pf_track_payload(const AVCodecParameters *par);
 /* PF_EBACKEND: there is no decoder. The track must be closed in every case. */
 PF_NODISCARD pf_status pf_track_open(pf_track *track, const AVStream *stream);
 
-/* Adds the cues of a packet. packet NULL: those that the decoder still holds. The room
- * for text is that of track->cues.text and track->scratch. */
+/* Adds the cues of a packet. packet NULL: the one that the decoder may still hold. The
+ * room for text is that of track->cues.text and track->scratch. */
 PF_NODISCARD pf_status pf_track_add(pf_track *track, const AVPacket *packet);
 
 void pf_track_close(pf_track *track);

@@ -343,14 +343,17 @@ def test_webvtt_language_and_blocks():
          "</BODY></SAMI>", [(1.0, "a & b")]),
         ("a.sub", "{0}{25}first|line\n{30}{50}{y:i}second\n{60}{70}third\n{80}{90}4\n",
          [(0.0, "first\nline"), (1.251, "second"), (2.503, "third"), (3.337, "4")]),
+        ("a.scc", "Scenarist_SCC V1.0\n\n00:00:01:00\t9420 9420 c8e9 942f 942f\n",
+         [(1.0, "Hi")]),
         ("a.lrc", "[00:01.00]one\n[00:02.50]two\n", [(1.0, "one"), (2.5, "two")]),
     ],
 )  # fmt: skip
 def test_other_formats_through_ffmpeg(name, data, wanted, tmp_path):
     path = tmp_path / name
     path.write_text(data)
-    got = [(round(cue.start_s, 3), cue.text) for cue in read_subtitles(path)]
-    assert got == wanted
+    subtitles = read_subtitles(path)
+    assert [(round(cue.start_s, 3), cue.text) for cue in subtitles] == wanted
+    assert subtitles.n_duplicate == 0
 
 
 # ------------------------------------------------------------------ bad input
