@@ -231,7 +231,7 @@ describe_side(reading *r, const pf_side *side)
     return PF_OK;
 }
 
-/* Reads the text of the source as a side file, or for FFmpeg. */
+/* Takes the cues from the text of a side file. */
 static pf_status
 read_side_file(reading *r, const char *utf8, size_t n_byte)
 {

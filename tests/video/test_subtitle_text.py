@@ -339,6 +339,33 @@ def test_what_is_no_transcript_says_where(document, message, tmp_path):
         read_subtitles(path)
 
 
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                "segments transcription chunks start end text line timestamp offsets "
+                "from to language result".split()
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(st.lists(VALUES, max_size=3) | st.dictionaries(st.text(max_size=3), VALUES))
+def test_any_json_is_read_or_refused(document):
+    try:
+        subtitles = read_subtitles(json.dumps(document).encode())
+    except VideoError as error:
+        assert str(error).startswith("<bytes>: ")
+        return
+    assert all(cue.text and cue.end_us > cue.start_us for cue in subtitles)
+
+
 def test_transcripts_keep_the_limits_and_hold_valid_text():
     data = json.dumps(WHISPER).encode()
     with pytest.raises(VideoError, match="more cues than max_cues=1 allows"):

@@ -462,6 +462,27 @@ def test_reading_can_be_interrupted():
     thread.join()
 
 
+def test_memory_and_files_do_not_grow(mux):
+    sources = [SRT.encode(), ASS.encode(), mux(".mkv", ("a.srt", SRT))]
+
+    def state():
+        with open("/proc/self/statm") as file:
+            n_pages = int(file.read().split()[1])
+        return n_pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir("/proc/self/fd"))
+
+    def read_all(n):
+        for source in sources * n:
+            read_subtitles(source)
+
+    read_all(50)
+    before_bytes, n_file = state()
+    read_all(300)
+    after_bytes, n_file_after = state()
+    assert n_file_after == n_file
+    if "PHASEFUSION_UNDER_ASAN" not in os.environ:
+        assert after_bytes - before_bytes < 4_000_000
+
+
 SHARED = os.environ.get("PHASEFUSION_SHARED")
 
 
