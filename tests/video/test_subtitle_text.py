@@ -358,12 +358,14 @@ VALUES = st.recursive(
 
 @given(st.lists(VALUES, max_size=3) | st.dictionaries(st.text(max_size=3), VALUES))
 def test_any_json_is_read_or_refused(document):
+    cues: tuple[Cue, ...] = ()
+    message = "<bytes>: "
     try:
-        subtitles = read_subtitles(json.dumps(document).encode())
+        cues = read_subtitles(json.dumps(document).encode()).cues
     except VideoError as error:
-        assert str(error).startswith("<bytes>: ")
-        return
-    assert all(cue.text and cue.end_us > cue.start_us for cue in subtitles)
+        message = str(error)
+    assert message.startswith("<bytes>: ")
+    assert all(cue.text and cue.end_us > cue.start_us for cue in cues)
 
 
 def test_transcripts_keep_the_limits_and_hold_valid_text():
