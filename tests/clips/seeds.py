@@ -45,12 +45,24 @@ VIDEOS: dict[str, Sequence[str]] = {
     "animation.gif": [],
     "rgb.mkv": ["-c:v", "ffv1", "-pix_fmt", "gbrp"],
     "alpha.mkv": ["-c:v", "ffv1", "-pix_fmt", "yuva420p"],
+    "grey.mkv": ["-c:v", "ffv1", "-pix_fmt", "gray"],
+    "grey12.mkv": ["-c:v", "ffv1", "-pix_fmt", "gray12le"],
+    "deep16.mkv": ["-c:v", "ffv1", "-pix_fmt", "yuv444p16le"],
+    "packed.avi": ["-c:v", "rawvideo", "-pix_fmt", "yuyv422"],
+    "png.mkv": ["-c:v", "png", "-pix_fmt", "rgb24"],
+    "bt709.mp4": [*make.X264, "-colorspace", "bt709", "-color_range", "pc"],
+    "bt2020.mp4": [*make.X264, "-colorspace", "bt2020nc"],
+    "h264_422.mp4": [*make.X264[:-1], "yuv422p"],
+    "h264_hi10.mp4": [*make.X264[:-1], "yuv420p10le"],
+    "odd.webm": [*VP9, "-pix_fmt", "yuv420p"],
+    "odd_444.mkv": [*make.X264[:-1], "yuv444p"],
     "palette.avi": ["-c:v", "rawvideo", "-pix_fmt", "pal8"],
 }
 # Whole clips of `make.CLIPS`: what cannot be had by other options alone.
 CLIPS = (
     "vfr.mp4 edit_list.mp4 late.mp4 offset.ts offset.mkv sizes.ts two_streams.mp4 "
-    "turned_90_mirrored.mp4 vp9_sizes.ivf live.webm truncated.mkv cut.ts one.mp4 "
+    "turned_90.mp4 turned_180_mirrored.mp4 turned_270_mirrored.mp4 "
+    "vp9_sizes.ivf live.webm truncated.mkv cut.ts one.mp4 "
     "header_lies.avi equal_times.mp4 corrupted.mp4 av1.mp4 av1.mkv"
 ).split()
 
@@ -111,9 +123,12 @@ def mux(path: Path, codec: str, texts: Sequence[Path]) -> None:
 
 
 def make_videos(folder: Path) -> None:
-    frames = make.pictures(10, 64, 48)
+    even, odd = make.pictures(10, 64, 48), make.pictures(5, 51, 37)
     for name, options in VIDEOS.items():
-        attempt(folder / name, lambda p, o=options: make.encode(p, frames, o))
+        frames = (
+            odd if name.startswith("odd") else even[: 5 if "ffv1" in options else 10]
+        )
+        attempt(folder / name, lambda p, f=frames, o=options: make.encode(p, f, o))
     with tempfile.TemporaryDirectory() as other:
         for name in CLIPS:
             attempt(
