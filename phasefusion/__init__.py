@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from phasefusion.fusion import FusedPosterior, fuse, posterior
     from phasefusion.grid import PhaseGrid
     from phasefusion.report import report
+    from phasefusion.subtitles import Subtitles, read_subtitles
     from phasefusion.video import Clip, Video, VideoInfo, read_clip, read_clips
 
 __version__ = "0.1.0"
@@ -30,6 +31,7 @@ _HOME = {
     "FrameCache": "cache",
     "FusedPosterior": "fusion",
     "PhaseGrid": "grid",
+    "Subtitles": "subtitles",
     "Video": "video",
     "VideoInfo": "video",
     "evaluate": "evaluate",
@@ -37,6 +39,7 @@ _HOME = {
     "posterior": "fusion",
     "read_clip": "video",
     "read_clips": "video",
+    "read_subtitles": "subtitles",
     "report": "report",
     "resize": "frames",
     "resize_normalize": "frames",
@@ -48,6 +51,7 @@ __all__ = [
     "FrameCache",
     "FusedPosterior",
     "PhaseGrid",
+    "Subtitles",
     "Video",
     "VideoInfo",
     "__version__",
@@ -59,6 +63,7 @@ __all__ = [
     "posterior",
     "read_clip",
     "read_clips",
+    "read_subtitles",
     "report",
     "resize",
     "resize_normalize",
