@@ -7,6 +7,7 @@ import os
 import signal
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +26,25 @@ N_POOL_PICTURES = 12
 POOL_BYTES_PER_PX = 2.0
 
 
-def fused(path: str, threads: int) -> Any:
-    """24 frames as float32 (24, 3, 448, 448) in the one call there is for it."""
+def fused(
+    path: str,
+    threads: int,
+    size: tuple[int, int] = SIZE,
+    mean: Sequence[float] = MEAN,
+    std: Sequence[float] = STD,
+) -> Any:
+    """24 frames as float32 (24, 3, h, w) in the one call that there is for it."""
     from phasefusion import PhaseGrid, video
     from phasefusion.frames import resize_normalize
 
     grid = PhaseGrid(N_FRAMES)
     if "size" in inspect.signature(video.read_clip).parameters:
         clip: Any = video.read_clip(
-            path, grid, size=SIZE, mean=MEAN, std=STD, threads=threads
+            path, grid, size=size, mean=mean, std=std, threads=threads
         )
         return clip.frames[0]
     frames = video.read_clip(path, grid, threads=threads).frames[0]
-    return resize_normalize(frames, SIZE, mean=MEAN, std=STD)
+    return resize_normalize(frames, size, mean=mean, std=std)
 
 
 def status_bytes(name: str) -> int:
