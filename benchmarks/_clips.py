@@ -1,8 +1,9 @@
 """The videos that are timed: made by the ffmpeg program, every frame numbered.
 
-Moving fractal detail under a moving test card with a little noise, at the bit rates
-that video sites use. A strip on top carries the frame's number (tests/barcode.py), so
-that what a decoder returns can be checked for being the frame that was asked for.
+A zoom into fractal detail that also pans, under a moving test card with a little
+noise, at the bit rates that video sites use. A strip on top carries the frame's number
+(tests/barcode.py), so that what a decoder returns can be checked for being the frame
+that was asked for.
 """
 
 from __future__ import annotations
@@ -112,12 +113,13 @@ def source_graph(width: int, height: int, rate: int, seconds: int) -> str:
     """A filter graph that draws the pictures and numbers them, output [out]."""
     timing = f"r={rate}"
     half = f"s={width // 2}x{height // 2}:{timing}"
-    cell = "235*eq(X\\,0)+16*eq(X\\,1)"  # white, black, then the bits and their opposite
-    bit = f"abs(mod(floor(N/pow(2\\,X-2))\\,2)-Y)"
+    cell = "235*eq(X\\,0)+16*eq(X\\,1)"  # white, black, then bits and their opposite
+    bit = "abs(mod(floor(N/pow(2\\,X-2))\\,2)-Y)"
     strip = f"if(lt(X\\,2)\\,{cell}\\,16+219*{bit})"
     return ";".join(
         [
-            f"mandelbrot={half}:maxiter=300:end_pts=400:end_scale=0.01,"
+            f"mandelbrot={half}:maxiter=400:start_scale=1.5:end_scale=0.004:"
+            f"end_pts={rate * seconds},scroll=horizontal=0.004:vertical=0.002,"
             f"trim=duration={seconds},scale={width}:{height},format=yuv420p[ground]",
             f"testsrc2={half}:d={seconds},format=yuv420p[card]",
             "[ground][card]overlay=x='W/4+W/5*sin(t)':y='H/4+H/5*cos(t*1.3)',"

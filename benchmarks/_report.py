@@ -82,12 +82,10 @@ def ratio_row(
     detail: str = "",
     wrong: bool = False,
 ) -> Row:
-    """above / below, round by round: the median, the smallest and the largest."""
+    """Above / below, round by round: the median, the smallest and the largest."""
     ratios = [a / b for a, b in zip(above, below, strict=False)]
     middle = statistics.median(ratios)
-    return Row(
-        key, title, middle, "x", min(ratios), max(ratios), goal, detail, wrong
-    )
+    return Row(key, title, middle, "x", min(ratios), max(ratios), goal, detail, wrong)
 
 
 def processor() -> str:
@@ -129,7 +127,9 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser, rounds: int, rows: Any) -> None:
-    parser.add_argument("--rounds", type=int, default=rounds, help="default %(default)s")
+    parser.add_argument(
+        "--rounds", type=int, default=rounds, help="default %(default)s"
+    )
     parser.add_argument(
         "--rows", default=",".join(rows), help="which, by name: %(default)s"
     )

@@ -7,7 +7,6 @@ import os
 import signal
 import time
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,9 @@ MIB = 2**20
 SIZE = (448, 448)
 N_FRAMES = 24
 MEAN, STD = (0.48, 0.46, 0.41), (0.27, 0.26, 0.28)
-# What a decoder may hold a thread, in pictures of 12 bits a pixel with their borders and
-# motion vectors: references and reordering (4 + 4 here, at level 4.0), the one being
-# decoded, the one handed out, and two that the pool keeps.
+# What a decoder may hold a thread, in pictures with their borders and motion vectors:
+# references and reordering (4 + 4 here, at level 4.0), the one being decoded, the one
+# handed out, and two that the pool keeps.
 N_POOL_PICTURES = 12
 POOL_BYTES_PER_PX = 2.0
 
@@ -30,8 +29,8 @@ def fused(
     path: str,
     threads: int,
     size: tuple[int, int] = SIZE,
-    mean: Sequence[float] = MEAN,
-    std: Sequence[float] = STD,
+    mean: Any = MEAN,
+    std: Any = STD,
 ) -> Any:
     """24 frames as float32 (24, 3, h, w) in the one call that there is for it."""
     from phasefusion import PhaseGrid, video
@@ -124,8 +123,8 @@ def rows(path: Path) -> list[Row]:
                 above / MIB,
                 " MiB",
                 goal=Goal(round(limit / MIB, 1), None, most=True),
-                detail=f"limit: {threads} x ({native / MIB:.1f} MiB two native frames "
-                f"+ {pool / MIB:.1f} MiB decoder pool) + {packets / MIB:.1f} MiB packets",
+                detail=f"limit: {threads} x (two native frames {native / MIB:.1f} + "
+                f"decoder pool {pool / MIB:.1f}) + packets {packets / MIB:.1f} MiB",
             )
         )
     none = Goal(0, None, most=True)

@@ -116,13 +116,15 @@ def opencv_area() -> Pipeline:
     def run(path: str, indices: Sequence[int], size: tuple[int, int]) -> Batch:
         frames = decoder.read(path, indices, 1)
         how = cv2.INTER_AREA
-        return normalised([cv2.resize(f, size[::-1], interpolation=how) for f in frames])
+        return normalised(
+            [cv2.resize(f, size[::-1], interpolation=how) for f in frames]
+        )
 
     return run
 
 
 def pyav_swscale() -> Pipeline:
-    """swscale converts and resizes in one step, inside PyAV."""
+    """PyAV, where swscale converts and resizes in one step."""
     _contenders.av_version()
 
     def run(path: str, indices: Sequence[int], size: tuple[int, int]) -> Batch:
@@ -231,8 +233,9 @@ def race(
             if k:
                 times.seconds.setdefault(name, []).append(outcome.cpu_s)
     base = values.get(OURS)
-    apart = {} if base is None else {n: float(abs(v - base).mean()) for n, v in values.items()}
-    return times, apart
+    if base is None:
+        return times, {}
+    return times, {n: float(abs(v - base).mean()) for n, v in values.items()}
 
 
 def race_rows(key: str, times: Times, n_differing: int) -> list[Row]:
