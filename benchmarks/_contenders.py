@@ -43,7 +43,7 @@ def phasefusion() -> Decoder:
             return len(video)
 
     warnings.simplefilter("ignore")
-    return Decoder(read, count, phasefusion.__version__)
+    return Decoder(read, count, f"phasefusion {phasefusion.__version__}")
 
 
 def decord() -> Decoder:
@@ -57,7 +57,7 @@ def decord() -> Decoder:
         return len(decord.VideoReader(path, num_threads=1))
 
     decord.logging.set_level(decord.logging.QUIET)
-    return Decoder(read, count, decord.__version__)
+    return Decoder(read, count, f"decord {decord.__version__}")
 
 
 def torchcodec(seek_mode: str) -> Decoder:
@@ -78,7 +78,8 @@ def torchcodec(seek_mode: str) -> Decoder:
     def read(path: str, indices: Sequence[int], threads: int) -> Frames:
         return opened(path, threads).get_frames_at(list(indices)).data.numpy()
 
-    return Decoder(read, lambda path: len(opened(path, 1)), torchcodec.__version__)
+    version = f"torchcodec {torchcodec.__version__.partition('+')[0]}"
+    return Decoder(read, lambda path: len(opened(path, 1)), version)
 
 
 def torchcodec_exact() -> Decoder:
@@ -109,7 +110,7 @@ def av_version() -> str:
     import av
 
     av.logging.set_level(None)
-    return str(av.__version__)
+    return f"PyAV {av.__version__}"
 
 
 def pyav() -> Decoder:
@@ -175,7 +176,7 @@ def cv_version() -> str:
     import cv2
 
     cv2.setNumThreads(1)
-    return str(cv2.__version__)
+    return f"OpenCV {cv2.__version__}"
 
 
 def opencv() -> Decoder:

@@ -171,6 +171,16 @@ def finish(
     return 1 if missed else 0
 
 
+def replace_between(path: Path, key: str, text: str) -> None:
+    """Put text between the marks `<!-- key -->` and `<!-- end of key -->` of a file."""
+    begin, end = f"<!-- {key} -->", f"<!-- end of {key} -->"
+    before, found, rest = path.read_text().partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise SystemExit(f"{path}: the marks {begin} and {end} are not there")
+    path.write_text(f"{before}{begin}\n{text.strip()}\n{end}{after}")
+
+
 def load(path: Path) -> tuple[dict[str, Any], list[Row]]:
     """The content of a JSON file and its rows."""
     content = json.loads(path.read_text())
