@@ -96,7 +96,7 @@ ffmpeg, reason = ffmpeg_flags()
 if ffmpeg is None:
     print(f"phasefusion: building without _video (no decoding): {reason}")
 else:
-    video = ["python/py_video.c", "base/*.c", "video/*.c"]
+    video = ["python/py_video*.c", "base/*.c", "frames/*.c", "video/*.c"]
     include = [flag for flag in ffmpeg if flag.startswith("-I")]
     rest = [flag for flag in ffmpeg if not flag.startswith("-I")]
     link = {"extra_compile_args": include, "extra_link_args": rest}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._video_fit import Fit, SizeRule
 from phasefusion.datasets import Item
 from phasefusion.errors import (
     GridError,
@@ -25,7 +26,7 @@ from phasefusion.grid import PhaseGrid
 from phasefusion.progress import Advance, Listener, follow
 from phasefusion.records import RunWriter
 from phasefusion.scoring.letters import merge_repeats
-from phasefusion.video import Clip, Video, most_frames, read_clips
+from phasefusion.video import Clip, Video, read_clips
 
 if TYPE_CHECKING:
     from phasefusion.scoring.protocol import OptionScores, Scorer
@@ -52,10 +53,11 @@ class Span:
 def read_span(
     item: Item,
     grids: Sequence[PhaseGrid],
+    size: SizeRule | None,
     threads: int,
     on_error: Literal["mark", "raise"],
 ) -> Span:
-    """Decode the frames of all grids at once.
+    """Decode the frames of all grids at once, each at the size that `size` gives.
 
     With `Item.start` or `Item.end` the grids divide the frames that begin in
     [start, end), and one that does not decode fails the span.
@@ -66,7 +68,9 @@ def read_span(
         As `read_clips`, or if no frame begins between start and end.
     """
     if item.start is None and item.end is None:
-        clips = read_clips(item.video, grids, threads=threads, on_error=on_error)
+        clips = read_clips(
+            item.video, grids, size=size, threads=threads, on_error=on_error
+        )
         info = clips[0].info
         return Span(clips, info.n_frames, info.duration_s)
     with Video(item.video, threads=threads) as video:
@@ -81,24 +85,9 @@ def read_span(
                 f"{item.video}: no frame begins between start {item.start} s and end "
                 f"{item.end} s; the video lasts {video.info.duration_s:.3f} s"
             )
-        video._check_room(sum(most_frames(grid, last - first) for grid in grids))
-        pts = video.pts[first:last]
+        clips = video._read_part(grids, Fit(size), first, last)
         end_pts = int(video.pts[last]) if last < len(video) else video.end_pts
-        indices = [grid.select(pts, end_pts) + first for grid in grids]
-        wanted = np.unique(np.concatenate([part.ravel() for part in indices]))
-        frames = video.read(wanted)
-        clips = [
-            Clip(
-                frames=frames[np.searchsorted(wanted, part)],
-                indices=part,
-                times_s=video.times_s[part],
-                missing=np.zeros(part.shape, np.bool_),
-                grid=grid,
-                info=video.info,
-            )
-            for grid, part in zip(grids, indices, strict=True)
-        ]
-        ticks = end_pts - int(pts[0])
+        ticks = end_pts - int(video.pts[first])
         return Span(clips, last - first, float(ticks * video.info.time_base))
 
 
@@ -179,6 +168,11 @@ class Runner:
     threads: int
     on_error: Literal["mark", "raise"]
 
+    @property
+    def frame_size(self) -> SizeRule | None:
+        """The size at which the scorer will look at frames, if it says so."""
+        return getattr(self.scorer, "frame_size", None)
+
     def run(self, items: Sequence[Item], show: bool | Listener | None) -> None:
         """Make every pass of `items` that is not on disk, video by video."""
         groups: dict[tuple[str, float | None, float | None], list[Item]] = {}
@@ -223,7 +217,9 @@ class Runner:
         ]
         grids = [arm.grid for arm in arms]
         try:
-            span = read_span(group[0], grids, self.threads, self.on_error)
+            span = read_span(
+                group[0], grids, self.frame_size, self.threads, self.on_error
+            )
         except (VideoError, GridError, FileNotFoundError) as error:
             if self.on_error == "raise":
                 raise

@@ -27,5 +27,15 @@ class Reader:
         sequential: bool,
         /,
     ) -> tuple[NDArray[np.uint8], bool]: ...
+    def read_fitted(
+        self,
+        indices: NDArray[np.int64],
+        outs: tuple[NDArray[np.uint8] | NDArray[np.float32], ...],
+        normalise: tuple[float, float, float, float, float, float] | None,
+        filter: str,
+        first_pass: str,
+        n_thread: int,
+        /,
+    ) -> tuple[NDArray[np.uint8], bool]: ...
 
 def ffmpeg_versions() -> dict[str, str]: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,8 +133,9 @@ class Clip:
     Attributes
     ----------
     frames : ndarray, shape (S, b, H, W, 3), uint8
-        RGB. What a frame marked in `missing` shows is no measurement: black, or the
-        decoder's patch-up of a damaged picture.
+        RGB, of the video's size or the one asked for; float32 of shape (S, b, 3, h, w)
+        when normalised. What a frame marked in `missing` shows is no measurement:
+        black, or the decoder's patch-up of a damaged picture.
     indices : ndarray, shape (S, b), int64
         Frame indices, 0 to ``info.n_frames - 1``.
     times_s : ndarray, shape (S, b), float64
@@ -148,7 +149,7 @@ class Clip:
         in a picture that they may refer to.
     """
 
-    frames: NDArray[np.uint8]
+    frames: NDArray[Any]
     indices: NDArray[np.int64]
     times_s: NDArray[np.float64]
     missing: NDArray[np.bool_]

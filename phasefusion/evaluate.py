@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from phasefusion import orders as option_orders
 from phasefusion._runner import Arm, Runner, check_scorer
+from phasefusion._video_checks import check_threads
 from phasefusion.datasets import Item, load_questions
 from phasefusion.errors import DatasetError
 from phasefusion.grid import PhaseGrid
 from phasefusion.records import RunWriter
-from phasefusion.video import check_threads, ffmpeg_versions
+from phasefusion.video import ffmpeg_versions
 
 if TYPE_CHECKING:
     from phasefusion.grid import By, Origin, Short

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
@@ -18,6 +19,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._install import FFMPEG
+from phasefusion._video_checks import (
+    check_on_error,
+    check_room,
+    check_threads,
+    cut_short,
+    fraction,
+    listed,
+    most_frames,
+    positive,
+    stream_number,
+    varies,
+)
+from phasefusion._video_fit import Fit, FrameSize, Pixels
 from phasefusion._video_records import Clip, StreamInfo, VideoInfo
 from phasefusion.errors import (
     BackendUnavailableError,
@@ -25,6 +39,7 @@ from phasefusion.errors import (
     FrameCountWarning,
     VideoError,
 )
+from phasefusion.frames import Filter, FirstPass
 from phasefusion.grid import PhaseGrid
 
 if TYPE_CHECKING:
@@ -45,8 +60,6 @@ __all__ = [
 OnError: TypeAlias = Literal["raise", "mark"]
 PathArgument: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 
-_MAX_THREADS = 64
-_MAX_BYTES = 2**36
 _MISSING = 2
 _DAMAGED = 1
 
@@ -88,93 +101,6 @@ def ffmpeg_versions() -> dict[str, str]:
     """
     versions: dict[str, str] = _backend().ffmpeg_versions()
     return versions
-
-
-def _room_bytes() -> int:
-    """Most bytes of pixels that one call may return: half the memory, 64 GiB at most.
-
-    Whoever asks for more has mistaken a budget; the system would end the process.
-    """
-    try:
-        memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
-        return _MAX_BYTES
-    return min(memory_bytes // 2, _MAX_BYTES)
-
-
-def most_frames(grid: PhaseGrid, n_frames: int) -> int:
-    """Frames that a grid takes of a clip, at most; the grid itself is not computed."""
-    n_wanted = grid.budget * grid.phases
-    return n_wanted if grid.short == "repeat" else min(n_wanted, n_frames)
-
-
-def _fraction(pair: tuple[int, int]) -> Fraction | None:
-    num, den = pair
-    return Fraction(num, den) if num > 0 and den > 0 else None
-
-
-def _varies(pts: NDArray[np.int64]) -> bool:
-    if len(pts) < 3:
-        return False
-    steps = np.diff(pts)
-    # Rounding to ticks makes steps differ by one; 2 % is below any real change.
-    spread = int(steps.max() - steps.min())
-    return spread > max(1, int(np.median(steps)) // 50)
-
-
-def _stream_number(stream: object) -> int:
-    if isinstance(stream, str):
-        if stream == "best":
-            return -1
-    elif isinstance(stream, SupportsIndex) and not isinstance(stream, bool):
-        number = stream.__index__()
-        if 0 <= number < 2**31:
-            return number
-    raise VideoError(
-        f'stream={stream!r} must be "best" or the index of a stream, 0 or more'
-    )
-
-
-def _positive(name: str, value: SupportsIndex, highest: int = 2**62) -> int:
-    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
-        number = value.__index__()
-        if 1 <= number <= highest:
-            return number
-    raise VideoError(f"{name}={value!r} must be an integer from 1 to {highest}")
-
-
-def check_threads(threads: SupportsIndex) -> int:
-    """Return a number of decoding threads as an int, or say what it may be."""
-    return _positive("threads", threads, _MAX_THREADS)
-
-
-def _check_on_error(on_error: object) -> None:
-    if on_error not in ("raise", "mark"):
-        raise VideoError(f'on_error={on_error!r} must be "raise" or "mark"')
-
-
-def _cut_short(info: VideoInfo) -> str:
-    """Say that the file ends long before its header says; empty when it does not.
-
-    Both readings of a stated duration, from time 0 or from the first frame, must be
-    longer than what is there by two frames and by 2 %.
-    """
-    stated_s = info.duration_s_header
-    if stated_s is None or info.n_cut:
-        return ""
-    lasts_s = max(info.duration_s, info.start_s + info.duration_s)
-    slack_s = max(2 * info.duration_s / max(info.n_frames, 1), 0.02 * stated_s)
-    if stated_s - lasts_s <= slack_s:
-        return ""
-    return (
-        f"the header says {stated_s:.3f} s, the {info.n_frames} frames that are there "
-        f"end at {lasts_s:.3f} s; the file seems to be cut short"
-    )
-
-
-def _listed(indices: NDArray[np.int64]) -> str:
-    some = ", ".join(str(i) for i in indices[:20])
-    return f"[{some}{', ...' if len(indices) > 20 else ''}]"
 
 
 class Video:
@@ -237,11 +163,11 @@ class Video:
         cache_bytes: SupportsIndex = 2**30,
     ) -> None:
         self._threads = check_threads(threads)
-        number = _stream_number(stream)
+        number = stream_number(stream)
         limits = (
-            _positive("max_frames", max_frames),
-            _positive("max_pixels", max_pixels, 2**31 - 1),
-            _positive("cache_bytes", cache_bytes),
+            positive("max_frames", max_frames),
+            positive("max_pixels", max_pixels, 2**31 - 1),
+            positive("cache_bytes", cache_bytes),
         )
         self._path = os.fspath(path)
         self._reader = _open_reader(path, number, limits)
@@ -270,7 +196,7 @@ class Video:
             height=raw["height"],
             rotation=raw["rotation"],
             mirrored=raw["mirrored"],
-            fps=_fraction(raw["fps"]),
+            fps=fraction(raw["fps"]),
             time_base=time_base,
             n_frames_header=raw["n_frames_header"] or None,
             n_frames=raw["n_frames"],
@@ -278,10 +204,10 @@ class Video:
             duration_s_header=raw["duration_s_header"] or None,
             start_s=float(start * time_base),
             end_pts=raw["end_pts"],
-            vfr=_varies(pts),
+            vfr=varies(pts),
             color_space=raw["color_space"],
             color_range=raw["color_range"],
-            sar=_fraction(raw["sar"]),
+            sar=fraction(raw["sar"]),
             stream_index=raw["stream_index"],
             streams=streams,
             counted=raw["why_counted"] if raw["counted"] else None,
@@ -294,7 +220,7 @@ class Video:
         info = self._info
         header = info.n_frames_header
         if header is None:
-            text = _cut_short(info)
+            text = cut_short(info)
         elif header == info.n_frames:
             text = ""
         else:
@@ -346,59 +272,69 @@ class Video:
     # ----------------------------------------------------------------- frames
 
     def read(
-        self, indices: ArrayLike, *, on_error: OnError = "raise"
-    ) -> NDArray[np.uint8]:
+        self,
+        indices: ArrayLike,
+        *,
+        size: FrameSize = None,
+        mean: ArrayLike | None = None,
+        std: ArrayLike | None = None,
+        filter: Filter = "bicubic",
+        first_pass: FirstPass = "auto",
+        on_error: OnError = "raise",
+    ) -> Pixels:
         """Frames by index, decoded in one pass.
+
+        With `size`, or `mean` and `std`, every frame is resized and normalised as it is
+        decoded, so that frames of the video's own size are never held together.
 
         Parameters
         ----------
         indices : array_like of int, shape (n,)
             0 to ``len(self) - 1``, in any order, repeats allowed.
+        size : (int, int) or callable, optional
+            Height and width of the result, or what gives them (or None) when called
+            with the video's height and width and the number of frames.
+        mean, std : three floats, optional
+            As for `resize_normalize`.
+        filter, first_pass
+            As for `resize`.
         on_error : {"raise", "mark"}, default "raise"
             What a frame that does not decode soundly does: raise, or come out as the
             decoder leaves it (black when it gives none) with a warning.
 
         Returns
         -------
-        frames : ndarray, shape (n, H, W, 3), uint8
-            RGB, upright.
+        frames : ndarray
+            uint8 RGB, upright, of shape (n, H, W, 3), or (n, h, w, 3) with `size`, byte
+            for byte what `resize` makes of them. With `mean` and `std` float32 of shape
+            (n, 3, h, w), bit for bit what `resize_normalize` makes.
 
         Raises
         ------
         IndexError
             If an index is out of range; negative ones are.
+        FrameError
+            If the size, mean, std, filter or first_pass is not valid.
         VideoError
             If a wanted frame does not decode soundly; the message lists the indices.
-            If the frames would take more than half the memory, or 64 GiB.
+            If the result would take more than half the memory, or 64 GiB.
 
         Warns
         -----
         DamagedFrameWarning
             The same with ``on_error="mark"``.
         """
-        _check_on_error(on_error)
+        check_on_error(on_error)
+        fit = Fit.checked(size, mean, std, filter, first_pass)
         wanted = self._checked(indices)
-        self._check_room(len(wanted))
-        frames = np.empty(
-            (len(wanted), self._info.height, self._info.width, 3), np.uint8
-        )
-        state, _ = self._reader.read(wanted, (frames,), self._threads, False)
+        shape = fit.shape(self._info.height, self._info.width, len(wanted))
+        check_room(self._info.path, [(len(wanted), shape)], fit.dtype)
+        frames = fit.empty(len(wanted), shape)
+        state, _ = fit.read(self._reader, wanted, [frames], self._threads)
         unsound = self._raise_unsound(wanted, state, on_error)
         if unsound:
             warnings.warn(unsound, DamagedFrameWarning, stacklevel=2)
         return frames
-
-    def _check_room(self, n_frames: int) -> None:
-        """Refuse more pixels than `_room_bytes` before any memory is taken."""
-        height, width = self._info.height, self._info.width
-        need_bytes = n_frames * height * width * 3
-        if need_bytes > _room_bytes():
-            raise VideoError(
-                f"{self._info.path}: {n_frames} frames of {width}x{height} take "
-                f"{need_bytes / 2**30:.1f} GiB; the limit is "
-                f"{_room_bytes() / 2**30:.1f} GiB (half the memory, at most 64 GiB). "
-                "Take fewer frames or phases at a time"
-            )
 
     def _checked(self, indices: ArrayLike) -> NDArray[np.int64]:
         array = np.asarray(indices)
@@ -426,9 +362,9 @@ class Video:
         damaged = np.unique(wanted[state == _DAMAGED])
         parts = []
         if len(missing):
-            parts.append(f"{len(missing)} do not decode: frames {_listed(missing)}")
+            parts.append(f"{len(missing)} do not decode: frames {listed(missing)}")
         if len(damaged):
-            parts.append(f"{len(damaged)} are damaged: frames {_listed(damaged)}")
+            parts.append(f"{len(damaged)} are damaged: frames {listed(damaged)}")
         if not parts:
             return ""
         text = (
@@ -439,17 +375,12 @@ class Video:
             raise VideoError(f'{text}; pass on_error="mark" to go on without them')
         return text
 
-    def _read_grids(self, grids: Sequence[PhaseGrid], on_error: OnError) -> list[Clip]:
+    def _read_grids(
+        self, grids: Sequence[PhaseGrid], fit: Fit, on_error: OnError
+    ) -> list[Clip]:
         """One decode for all grids; again if damage turns out to have moved frames."""
-        self._check_room(sum(most_frames(grid, len(self)) for grid in grids))
         for _ in range(2):
-            indices = [grid.select(self._pts, self._info.end_pts) for grid in grids]
-            size = (self._info.height, self._info.width, 3)
-            frames = [np.empty((i.size, *size), np.uint8) for i in indices]
-            wanted = np.concatenate([i.reshape(-1) for i in indices])
-            state, damaged = self._reader.read(
-                wanted, tuple(frames), self._threads, False
-            )
+            clips, state, damaged = self._decode(grids, fit, 0, len(self))
             if not damaged or not self._reader.recount():
                 break
             self._refresh()
@@ -458,25 +389,60 @@ class Video:
                     f"{self._info.path}: not one frame of it can be decoded"
                 )
         self._refresh()
+        wanted = np.concatenate([clip.indices.reshape(-1) for clip in clips])
         self._raise_unsound(wanted, state, on_error)
-        clips = []
         times_s = self.times_s
+        return [
+            replace(clip, times_s=times_s[clip.indices], info=self._info)
+            for clip in clips
+        ]
+
+    def _read_part(
+        self, grids: Sequence[PhaseGrid], fit: Fit, first: int, end: int
+    ) -> list[Clip]:
+        """Grids that divide the frames ``first <= i < end`` alone."""
+        clips, state, _ = self._decode(grids, fit, first, end)
+        wanted = np.concatenate([clip.indices.reshape(-1) for clip in clips])
+        self._raise_unsound(wanted, state, "raise")
+        return clips
+
+    def _decode(
+        self, grids: Sequence[PhaseGrid], fit: Fit, first: int, end: int
+    ) -> tuple[list[Clip], NDArray[np.uint8], bool]:
+        """Clips of what one decode gives, the state of their frames, and errors met."""
+        height, width = self._info.height, self._info.width
+        most = [most_frames(grid, end - first) for grid in grids]
+        shapes = [
+            fit.shape(height, width, min(grid.budget, n))
+            for grid, n in zip(grids, most, strict=True)
+        ]
+        check_room(self._info.path, list(zip(most, shapes, strict=True)), fit.dtype)
+        pts = self._pts[first:end]
+        end_pts = int(self._pts[end]) if end < len(self) else self._info.end_pts
+        indices = [grid.select(pts, end_pts) + first for grid in grids]
+        frames = [
+            fit.empty(index.size, shape)
+            for index, shape in zip(indices, shapes, strict=True)
+        ]
+        wanted = np.concatenate([index.reshape(-1) for index in indices])
+        state, damaged = fit.read(self._reader, wanted, frames, self._threads)
+        clips = []
         at = 0
-        for grid, index, picture in zip(grids, indices, frames, strict=True):
+        for grid, index, pixels in zip(grids, indices, frames, strict=True):
             marks = state[at : at + index.size].reshape(index.shape)
             at += index.size
             clips.append(
                 Clip(
-                    frames=picture.reshape(*index.shape, *size),
+                    frames=pixels.reshape(*index.shape, *pixels.shape[1:]),
                     indices=index,
-                    times_s=times_s[index],
+                    times_s=self.times_s[index],
                     missing=marks != 0,
                     grid=grid,
                     info=self._info,
                     damaged=marks == _DAMAGED,
                 )
             )
-        return clips
+        return clips, state, damaged
 
     # ---------------------------------------------------------------- closing
 
@@ -500,6 +466,11 @@ def read_clip(
     path: PathArgument,
     grid: PhaseGrid,
     *,
+    size: FrameSize = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    filter: Filter = "bicubic",
+    first_pass: FirstPass = "auto",
     stream: Literal["best"] | SupportsIndex = "best",
     threads: SupportsIndex = 1,
     on_error: OnError = "raise",
@@ -510,6 +481,9 @@ def read_clip(
     ----------
     path : str, bytes or path-like
     grid : PhaseGrid
+    size, mean, std, filter, first_pass
+        As for `Video.read`: resized and normalised frame by frame, as they are decoded.
+        A callable size gets the number of frames of one phase.
     stream, threads
         As for `Video`.
     on_error : {"raise", "mark"}, default "raise"
@@ -519,10 +493,12 @@ def read_clip(
     Returns
     -------
     clip : Clip
+        ``frames`` has shape (S, b, H, W, 3), uint8; (S, b, h, w, 3) with `size`; and
+        (S, b, 3, h, w), float32, with `mean` and `std`.
 
     Raises
     ------
-    FileNotFoundError, VideoError, BackendUnavailableError
+    FileNotFoundError, VideoError, FrameError, BackendUnavailableError
         As `Video` and `Video.read`.
     GridError
         If the clip is too short for the grid and the grid says so.
@@ -536,19 +512,33 @@ def read_clip(
 
     Examples
     --------
-    >>> clip = read_clip("clip.mp4", PhaseGrid(8, 3))  # doctest: +SKIP
+    >>> clip = read_clip("clip.mp4", PhaseGrid(8, 3), size=(224, 224))  # doctest: +SKIP
     >>> clip.frames.shape  # doctest: +SKIP
-    (3, 8, 240, 320, 3)
+    (3, 8, 224, 224, 3)
     """
-    return read_clips(path, [grid], stream=stream, threads=threads, on_error=on_error)[
-        0
-    ]
+    return read_clips(
+        path,
+        [grid],
+        size=size,
+        mean=mean,
+        std=std,
+        filter=filter,
+        first_pass=first_pass,
+        stream=stream,
+        threads=threads,
+        on_error=on_error,
+    )[0]
 
 
 def read_clips(
     path: PathArgument,
     grids: Sequence[PhaseGrid],
     *,
+    size: FrameSize = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    filter: Filter = "bicubic",
+    first_pass: FirstPass = "auto",
     stream: Literal["best"] | SupportsIndex = "best",
     threads: SupportsIndex = 1,
     on_error: OnError = "raise",
@@ -559,8 +549,8 @@ def read_clips(
     ----------
     path : str, bytes or path-like
     grids : sequence of PhaseGrid
-    stream, threads, on_error
-        As for `read_clip`.
+    size, mean, std, filter, first_pass, stream, threads, on_error
+        As for `read_clip`. A callable size may give each grid its own.
 
     Returns
     -------
@@ -569,11 +559,12 @@ def read_clips(
 
     Raises
     ------
-    FileNotFoundError, VideoError, BackendUnavailableError, GridError
+    FileNotFoundError, VideoError, FrameError, BackendUnavailableError, GridError
         As `read_clip`. The limit on memory is one on the frames of all grids together.
     """
-    _check_on_error(on_error)
+    check_on_error(on_error)
+    fit = Fit.checked(size, mean, std, filter, first_pass)
     if not grids:
         raise VideoError("grids is empty; give at least one PhaseGrid")
     with Video(path, stream=stream, threads=threads) as video:
-        return video._read_grids(grids, on_error)
+        return video._read_grids(grids, fit, on_error)

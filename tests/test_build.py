@@ -25,7 +25,8 @@ PYTHON_FILES = sorted(
 
 
 # A stage imports only earlier ones; `evaluate` and `cli` alone know them all.
-STAGES = ["errors", "grid", "samplers", "video", "frames", "contact", "orders"]
+# frames before video: its kernels run inside the decoder
+STAGES = ["errors", "grid", "samplers", "frames", "video", "contact", "orders"]
 STAGES += ["scoring", "fusion", "datasets", "records", "stats", "report"]
 
 

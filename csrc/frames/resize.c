@@ -71,6 +71,24 @@ is_vertical_first(const pf_resize_options *options, pf_size src, pf_size dst)
 }
 
 pf_status
+pf_first_pass_parse(const char *name, pf_first_pass *first_pass)
+{
+    static const char *const names[] = {
+            [PF_FIRST_AUTO] = "auto",
+            [PF_FIRST_HORIZONTAL] = "horizontal",
+            [PF_FIRST_VERTICAL] = "vertical",
+    };
+
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            *first_pass = (pf_first_pass)i;
+            return PF_OK;
+        }
+    }
+    return PF_EINVAL;
+}
+
+pf_status
 pf_resize_plan_init(pf_resize_plan *plan, pf_size src, pf_size dst,
         const pf_resize_options *options)
 {

@@ -42,6 +42,9 @@ typedef enum pf_first_pass {
     PF_FIRST_VERTICAL
 } pf_first_pass;
 
+/* "auto", "horizontal" or "vertical"; PF_EINVAL for another name. */
+PF_NODISCARD pf_status pf_first_pass_parse(const char *name, pf_first_pass *first_pass);
+
 typedef struct pf_resize_options {
     pf_filter filter;
     pf_first_pass first_pass;

@@ -2,8 +2,6 @@
 #define PF_IMPORTS_NUMPY
 #include "glue.h"
 
-#include <string.h>
-
 #include "base/cpu.h"
 #include "frames/batch.h"
 
@@ -117,22 +115,12 @@ struct options {
 static int
 parse_options(const struct options *options, pf_resize_options *parsed)
 {
-    static const char *const passes[] = {
-            [PF_FIRST_AUTO] = "auto",
-            [PF_FIRST_HORIZONTAL] = "horizontal",
-            [PF_FIRST_VERTICAL] = "vertical",
-    };
-    size_t pass = 0;
     pf_status st;
 
-    while (pass < 3 && strcmp(options->first_pass, passes[pass]) != 0) {
-        pass++;
-    }
-    if (pass == 3) {
+    if (pf_first_pass_parse(options->first_pass, &parsed->first_pass) != PF_OK) {
         PyErr_Format(PyExc_ValueError, "unknown first pass '%s'", options->first_pass);
         return -1;
     }
-    parsed->first_pass = (pf_first_pass)pass;
     if (pf_filter_parse(options->filter, &parsed->filter) != PF_OK) {
         PyErr_Format(PyExc_ValueError, "unknown filter '%s'", options->filter);
         return -1;

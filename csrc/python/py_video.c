@@ -1,32 +1,16 @@
 /* py_video.c - the module phasefusion._video: frames of a video file by index. */
 #define _POSIX_C_SOURCE 200809L
 #define PF_IMPORTS_NUMPY
-#include "glue.h"
+#include "py_video.h"
 
-#include <stdatomic.h>
 #include <time.h>
 
 #include <libavutil/pixdesc.h>
-
-#include "video/video.h"
 
 typedef struct video_state {
     PyObject *video_error; /* phasefusion.errors.VideoError */
     PyObject *reader_type;
 } video_state;
-
-typedef struct reader {
-    PyObject_HEAD pf_video video;
-    atomic_flag busy; /* one call at a time */
-    bool is_open;
-} reader;
-
-/* Lets Ctrl-C through: every tenth of a second the thread that called takes the GIL
- * back for a look at the signals. */
-typedef struct signal_poll {
-    PyThreadState *saved;
-    int64_t last_ns;
-} signal_poll;
 
 static int64_t
 now_ns(void)
@@ -37,10 +21,16 @@ now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static int
-ask_signals(void *arg)
+pf_signal_poll
+pf_signal_poll_start(void)
 {
-    signal_poll *poll = arg;
+    return (pf_signal_poll){.last_ns = now_ns()};
+}
+
+int
+pf_ask_signals(void *arg)
+{
+    pf_signal_poll *poll = arg;
     const int64_t now = now_ns();
     int stop;
 
@@ -54,8 +44,8 @@ ask_signals(void *arg)
     return stop;
 }
 
-static PyObject *
-video_error_class(PyObject *self)
+PyObject *
+pf_video_error_class(PyObject *self)
 {
     video_state *state = PyType_GetModuleState(Py_TYPE(self));
 
@@ -90,7 +80,7 @@ raise_open(PyObject *self, PyObject *path, pf_status st, const pf_video_error *e
     if (detail == NULL) {
         return;
     }
-    PyErr_Format(video_error_class(self),
+    PyErr_Format(pf_video_error_class(self),
             said[0] != '\0' ? "%S: %s (FFmpeg: %U)" : "%S: %s%U", path,
             error->reason != NULL ? error->reason : "it cannot be read", detail);
     Py_DECREF(detail);
@@ -104,11 +94,11 @@ reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     const char *path_text;
     int stream_index;
     long long max_packets, max_pixels, cache_bytes;
-    reader *self = NULL;
+    pf_reader *self = NULL;
     pf_video_error error;
     pf_limits limits;
-    signal_poll signals = {.last_ns = now_ns()};
-    const pf_poll poll = {ask_signals, &signals};
+    pf_signal_poll signals = pf_signal_poll_start();
+    const pf_poll poll = {pf_ask_signals, &signals};
     pf_status st;
 
     if (kwargs != NULL && PyDict_Size(kwargs) > 0) {
@@ -122,7 +112,7 @@ reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     limits = (pf_limits){max_packets, max_pixels, cache_bytes};
     path_text = PyBytes_AsString(path_bytes);
-    self = path_text != NULL ? (reader *)PyType_GenericAlloc(type, 0) : NULL;
+    self = path_text != NULL ? (pf_reader *)PyType_GenericAlloc(type, 0) : NULL;
     if (self == NULL) {
         goto done;
     }
@@ -143,7 +133,7 @@ done:
 static void
 reader_dealloc(PyObject *object)
 {
-    reader *self = (reader *)object;
+    pf_reader *self = (pf_reader *)object;
     PyTypeObject *type = Py_TYPE(object);
 
     if (self->is_open) {
@@ -153,25 +143,24 @@ reader_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* Takes the reader for one call; false with an exception when it is closed or busy. */
-static bool
-enter(reader *self)
+bool
+pf_reader_enter(pf_reader *self)
 {
     if (atomic_flag_test_and_set(&self->busy)) {
-        PyErr_SetString(video_error_class((PyObject *)self),
+        PyErr_SetString(pf_video_error_class((PyObject *)self),
                 "the video is being read by another thread; open one Video a thread");
         return false;
     }
     if (!self->is_open) {
         atomic_flag_clear(&self->busy);
-        PyErr_SetString(video_error_class((PyObject *)self), "the video is closed");
+        PyErr_SetString(pf_video_error_class((PyObject *)self), "the video is closed");
         return false;
     }
     return true;
 }
 
-static void
-leave(reader *self)
+void
+pf_reader_leave(pf_reader *self)
 {
     atomic_flag_clear(&self->busy);
 }
@@ -179,18 +168,18 @@ leave(reader *self)
 static PyObject *
 reader_close(PyObject *object, PyObject *unused)
 {
-    reader *self = (reader *)object;
+    pf_reader *self = (pf_reader *)object;
 
     (void)unused;
     if (!self->is_open) {
         Py_RETURN_NONE;
     }
-    if (!enter(self)) {
+    if (!pf_reader_enter(self)) {
         return NULL;
     }
     pf_video_close(&self->video);
     self->is_open = false;
-    leave(self);
+    pf_reader_leave(self);
     Py_RETURN_NONE;
 }
 
@@ -260,27 +249,27 @@ info_dict(const pf_video *v)
 static PyObject *
 reader_info(PyObject *object, PyObject *unused)
 {
-    reader *self = (reader *)object;
+    pf_reader *self = (pf_reader *)object;
     PyObject *dict;
 
     (void)unused;
-    if (!enter(self)) {
+    if (!pf_reader_enter(self)) {
         return NULL;
     }
     dict = info_dict(&self->video);
-    leave(self);
+    pf_reader_leave(self);
     return dict;
 }
 
 static PyObject *
 reader_pts(PyObject *object, PyObject *unused)
 {
-    reader *self = (reader *)object;
+    pf_reader *self = (pf_reader *)object;
     npy_intp n_frame;
     PyObject *array;
 
     (void)unused;
-    if (!enter(self)) {
+    if (!pf_reader_enter(self)) {
         return NULL;
     }
     n_frame = (npy_intp)self->video.index.n_frame;
@@ -289,155 +278,31 @@ reader_pts(PyObject *object, PyObject *unused)
         memcpy(PyArray_DATA(PF_ARRAY(array)), self->video.index.frame_pts,
                 (size_t)n_frame * sizeof(int64_t));
     }
-    leave(self);
+    pf_reader_leave(self);
     return array;
 }
 
 static PyObject *
 reader_recount(PyObject *object, PyObject *unused)
 {
-    reader *self = (reader *)object;
-    signal_poll signals = {.last_ns = now_ns()};
-    const pf_poll poll = {ask_signals, &signals};
+    pf_reader *self = (pf_reader *)object;
+    pf_signal_poll signals = pf_signal_poll_start();
+    const pf_poll poll = {pf_ask_signals, &signals};
     bool changed = false;
     pf_status st;
 
     (void)unused;
-    if (!enter(self)) {
+    if (!pf_reader_enter(self)) {
         return NULL;
     }
     signals.saved = PyEval_SaveThread();
     st = pf_video_recount(&self->video, &poll, &changed);
     PyEval_RestoreThread(signals.saved);
-    leave(self);
+    pf_reader_leave(self);
     if (st != PF_OK) {
         return PyErr_Occurred() ? NULL : pf_raise(st, "video");
     }
     return PyBool_FromLong(changed);
-}
-
-/* One slot a frame from a list of arrays (k, height, width, 3), uint8, C-contiguous. */
-static uint8_t **
-collect_slots(const reader *self, PyObject *outs, size_t n_slot)
-{
-    const npy_intp height = pf_geometry_height_px(&self->video.geometry);
-    const npy_intp width = pf_geometry_width_px(&self->video.geometry);
-    uint8_t **slot = PyMem_Malloc((n_slot > 0 ? n_slot : 1) * sizeof *slot);
-    size_t n_filled = 0;
-
-    if (slot == NULL) {
-        (void)PyErr_NoMemory();
-        return NULL;
-    }
-    for (Py_ssize_t i = 0; i < PyTuple_Size(outs); i++) {
-        PyObject *out_borrowed = PyTuple_GetItem(outs, i);
-        PyArrayObject *out = PF_ARRAY(out_borrowed);
-
-        if (!PyArray_Check(out_borrowed) || PyArray_NDIM(out) != 4 ||
-                PyArray_TYPE(out) != NPY_UINT8 || !PyArray_ISCARRAY(out) ||
-                PyArray_DIM(out, 1) != height || PyArray_DIM(out, 2) != width ||
-                PyArray_DIM(out, 3) != 3 ||
-                (size_t)PyArray_DIM(out, 0) > n_slot - n_filled) {
-            PyErr_SetString(PyExc_ValueError, "outs must be writable C-ordered uint8 "
-                                              "arrays (k, height, width, 3)");
-            PyMem_Free(slot);
-            return NULL;
-        }
-        for (npy_intp k = 0; k < PyArray_DIM(out, 0); k++) {
-            slot[n_filled++] = (uint8_t *)PyArray_DATA(out) + k * height * width * 3;
-        }
-    }
-    if (n_filled != n_slot) {
-        PyErr_SetString(PyExc_ValueError, "outs do not hold as many frames as indices");
-        PyMem_Free(slot);
-        return NULL;
-    }
-    return slot;
-}
-
-/* The decoding of one read() call, with the GIL released. */
-static pf_status
-read_frames(reader *self, pf_wish *wish, bool *damaged)
-{
-    signal_poll signals = {.last_ns = now_ns()};
-    const pf_poll poll = {ask_signals, &signals};
-    pf_status st;
-
-    wish->poll = &poll;
-    signals.saved = PyEval_SaveThread();
-    st = pf_video_read(&self->video, wish, damaged);
-    PyEval_RestoreThread(signals.saved);
-    return st;
-}
-
-static PyObject *
-raise_read(const reader *self, pf_status st, PyObject *error_class)
-{
-    if (PyErr_Occurred()) {
-        return NULL; /* the poll: a signal handler raised */
-    }
-    if (st == PF_EDATA || st == PF_EIO) {
-        PyErr_Format(error_class, "%s: the file changed since it was opened",
-                self->video.path);
-        return NULL;
-    }
-    if (st == PF_EBACKEND) {
-        PyErr_Format(error_class, "%s: FFmpeg cannot decode or convert its pictures",
-                self->video.path);
-        return NULL;
-    }
-    return pf_raise(st, "indices");
-}
-
-static PyObject *
-reader_read(PyObject *object, PyObject *args)
-{
-    reader *self = (reader *)object;
-    PyObject *index_obj = NULL, *outs = NULL;
-    PyObject *indices = NULL, *state = NULL, *result = NULL;
-    uint8_t **slot = NULL;
-    int n_thread, sequential;
-    bool damaged = false;
-    npy_intp n_slot;
-    pf_wish wish;
-    pf_status st;
-
-    if (!PyArg_ParseTuple(args, "OO!ip:read", &index_obj, &PyTuple_Type, &outs,
-                &n_thread, &sequential) ||
-            !enter(self)) {
-        return NULL;
-    }
-    indices = pf_array_in(index_obj, NPY_INT64, 1, "indices");
-    if (indices == NULL || n_thread < 1) {
-        if (indices != NULL) {
-            PyErr_SetString(PyExc_ValueError, "n_thread must be at least 1");
-        }
-        goto done;
-    }
-    n_slot = PyArray_DIM(PF_ARRAY(indices), 0);
-    state = PyArray_SimpleNew(1, &n_slot, NPY_UINT8);
-    slot = collect_slots(self, outs, (size_t)n_slot);
-    if (state == NULL || slot == NULL) {
-        goto done;
-    }
-    wish = (pf_wish){.frame = PyArray_DATA(PF_ARRAY(indices)),
-            .n_slot = (size_t)n_slot,
-            .slot = slot,
-            .state = PyArray_DATA(PF_ARRAY(state)),
-            .n_thread = n_thread,
-            .sequential = sequential != 0};
-    st = read_frames(self, &wish, &damaged);
-    if (st != PF_OK) {
-        (void)raise_read(self, st, video_error_class(object));
-        goto done;
-    }
-    result = Py_BuildValue("(OO)", state, damaged ? Py_True : Py_False);
-done:
-    leave(self);
-    PyMem_Free(slot);
-    Py_XDECREF(indices);
-    Py_XDECREF(state);
-    return result;
 }
 
 PyDoc_STRVAR(reader_doc,
@@ -451,19 +316,13 @@ PyDoc_STRVAR(pts_doc,
 PyDoc_STRVAR(recount_doc,
         "recount($self, /)\n--\n\n"
         "Find the frame order by decoding everything; True when it changed.");
-PyDoc_STRVAR(read_doc,
-        "read($self, indices, outs, n_thread, sequential, /)\n--\n\n"
-        "Decode frames into a tuple of uint8 arrays (k, height, width, 3) that "
-        "together\n"
-        "hold one frame for each of indices (int64). Returns the state of each frame\n"
-        "(uint8: 0 sound, 1 damaged, 2 missing) and whether the decoder met an error.");
-
 static PyMethodDef reader_methods[] = {
         {"close", reader_close, METH_NOARGS, close_doc},
         {"info", reader_info, METH_NOARGS, info_doc},
         {"pts", reader_pts, METH_NOARGS, pts_doc},
         {"recount", reader_recount, METH_NOARGS, recount_doc},
-        {"read", reader_read, METH_VARARGS, read_doc},
+        {"read", pf_reader_read, METH_VARARGS, pf_reader_read_doc},
+        {"read_fitted", pf_reader_read_fitted, METH_VARARGS, pf_reader_read_fitted_doc},
         {NULL, NULL, 0, NULL},
 };
 
@@ -477,7 +336,7 @@ static PyType_Slot reader_slots[] = {
 
 static PyType_Spec reader_spec = {
         .name = "phasefusion._video.Reader",
-        .basicsize = sizeof(reader),
+        .basicsize = sizeof(pf_reader),
         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
         .slots = reader_slots,
 };

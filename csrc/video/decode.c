@@ -1,206 +1,16 @@
 /* decode.c - the decoders: one a thread, fed from the packet table. */
 #include "video/decode.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/parallel.h"
-#include "video/plan.h"
+#include "video/worker.h"
 
 enum {
     MAX_ERRORS_IN_A_ROW = 64,
     POLL_PACKETS = 16,
 };
-
-/* What the workers of one call share. */
-typedef struct job {
-    const pf_stream *stream;
-    const pf_index *index;
-    const pf_geometry *geometry;
-    const pf_wish *wish; /* NULL: count, or look */
-    const pf_plan *plan;
-    const pf_poll *poll;
-    pf_look *look;
-    bool counts;    /* decode everything and list what comes */
-    int64_t *order; /* counting: the packet of each picture, in output order */
-    int64_t n_order;
-    int64_t n_order_room;
-    atomic_size_t next_run;
-    atomic_bool stop;
-    atomic_bool damaged;
-} job;
-
-typedef struct worker {
-    job *job;
-    bool calls_poll;
-    AVCodecContext *decoder;
-    AVFrame *frame;
-    AVPacket *packet;
-    pf_converter converter;
-    pf_container container; /* open when the packets are not in memory */
-    bool container_open;
-    int64_t next_packet; /* the one the container gives next */
-    int64_t last_sent;
-    int64_t place; /* presentable pictures so far in this run */
-    const pf_run *run;
-    size_t n_left;   /* targets of this run still to come */
-    uint8_t *broken; /* (n_packet) pictures reached by damage; NULL: none so far */
-    pf_status st;
-} worker;
-
-static pf_status
-worker_open(worker *w)
-{
-    const pf_stream *stream = w->job->stream;
-
-    w->decoder = avcodec_alloc_context3(stream->codec);
-    w->frame = av_frame_alloc();
-    w->packet = av_packet_alloc();
-    if (w->decoder == NULL || w->frame == NULL || w->packet == NULL ||
-            avcodec_parameters_to_context(w->decoder, stream->par) < 0) {
-        return PF_ENOMEM;
-    }
-    w->decoder->thread_count = 1;
-    w->decoder->pkt_timebase = stream->time_base;
-    /* The decoder's own limit counts its padding; this one only bounds memory. */
-    w->decoder->max_pixels = 2 * stream->limits.max_pixels + (1 << 16);
-    return avcodec_open2(w->decoder, stream->codec, NULL) < 0 ? PF_EBACKEND : PF_OK;
-}
-
-static void
-worker_close(worker *w)
-{
-    avcodec_free_context(&w->decoder);
-    av_frame_free(&w->frame);
-    av_packet_free(&w->packet);
-    pf_converter_free(&w->converter);
-    free(w->broken);
-    if (w->container_open) {
-        pf_container_close(&w->container);
-    }
-}
-
-/* Reads on to packet i of a file that is too large to be held. */
-static pf_status
-fetch_from_file(worker *w, int64_t i)
-{
-    const pf_stream *stream = w->job->stream;
-    pf_video_error error = {0};
-    pf_status st = PF_OK;
-    bool got = true;
-
-    if (w->container_open && i < w->next_packet) {
-        pf_container_close(&w->container);
-        w->container_open = false;
-    }
-    if (!w->container_open) {
-        st = pf_container_open(
-                &w->container, stream->path, stream->stream_index, &error);
-        w->container_open = true; /* closed by worker_close, also when half open */
-        w->next_packet = 0;
-    }
-    while (st == PF_OK && w->next_packet <= i) {
-        av_packet_unref(w->packet);
-        st = pf_container_next(&w->container, w->packet, &got);
-        if (st == PF_OK && !got) {
-            return PF_EDATA; /* the file became shorter since it was scanned */
-        }
-        w->next_packet++;
-    }
-    return st;
-}
-
-static pf_status
-fetch(worker *w, int64_t i)
-{
-    const pf_packet *entry = &w->job->index->packet[i];
-    pf_status st = PF_OK;
-
-    av_packet_unref(w->packet);
-    if (entry->held == NULL) {
-        st = fetch_from_file(w, i);
-    }
-    else if (av_packet_ref(w->packet, entry->held) < 0) {
-        st = PF_ENOMEM;
-    }
-    /* The table index travels through the decoder in place of the timestamp, so that
-     * pictures are recognised whatever the timestamps are. */
-    w->packet->pts = i;
-    w->packet->dts = i;
-    w->packet->flags &= ~AV_PKT_FLAG_DISCARD;
-    return st;
-}
-
-/* Marks what damage in packet i reaches: an unreferenced picture keeps it to itself,
- * any other hands it on up to the next entry point and its leading pictures. */
-static pf_status
-spread_damage(worker *w, int64_t i)
-{
-    const pf_index *index = w->job->index;
-    const pf_packet *packet = index->packet;
-    int64_t k = i + 1;
-    int64_t entry_rank;
-
-    if (w->broken == NULL) {
-        w->broken = calloc((size_t)index->n_packet, 1);
-        if (w->broken == NULL) {
-            return PF_ENOMEM;
-        }
-    }
-    if (w->broken[i] == 2) {
-        return PF_OK; /* spread already */
-    }
-    w->broken[i] = 1;
-    if ((packet[i].flags & PF_PACKET_UNREFERENCED) != 0) {
-        return PF_OK;
-    }
-    w->broken[i] = 2;
-    for (; k < index->n_packet && (packet[k].flags & PF_PACKET_STARTS) == 0; k++) {
-        w->broken[k] = 2;
-    }
-    entry_rank = k < index->n_packet ? packet[k].rank : -1;
-    for (k++; k < index->n_packet && (packet[k].flags & PF_PACKET_STARTS) == 0; k++) {
-        if (packet[k].rank >= 0 && packet[k].rank < entry_rank) {
-            w->broken[k] = 1;
-        }
-    }
-    return PF_OK;
-}
-
-/* An error in packet or picture i. Pictures that precede the entry point of a run are
- * expected to break and are not wanted here. */
-static pf_status
-note_error(worker *w, int64_t i)
-{
-    const job *j = w->job;
-    const bool leading = j->index->packet[i].rank >= 0 &&
-                         j->index->packet[i].rank < w->run->first_rank &&
-                         (j->wish == NULL || pf_plan_find(j->plan, w->run, i) == NULL);
-
-    if (leading) {
-        return PF_OK;
-    }
-    atomic_store(&w->job->damaged, true);
-    return j->wish == NULL ? PF_OK : spread_damage(w, i);
-}
-
-/* Damage is often reported after pictures that it reached were delivered. */
-static void
-mark_damaged(const worker *w)
-{
-    const job *j = w->job;
-
-    for (size_t k = 0; w->broken != NULL && k < w->run->n_target; k++) {
-        const pf_target *target = &j->plan->target[w->run->first_target + k];
-        const int64_t i =
-                j->plan->by_place ? j->index->frame_packet[target->key] : target->key;
-
-        if (w->broken[i] != 0 && j->wish->state[target->slot] == PF_FRAME_OK) {
-            j->wish->state[target->slot] = PF_FRAME_DAMAGED;
-        }
-    }
-}
 
 static void
 note_look(pf_look *look, const AVFrame *frame)
@@ -229,7 +39,7 @@ note_look(pf_look *look, const AVFrame *frame)
 
 /* Counting: the picture of packet i is the next one. */
 static pf_status
-count_picture(job *j, int64_t i)
+count_picture(pf_job *j, int64_t i)
 {
     if (j->n_order == j->n_order_room) {
         const int64_t room = j->n_order_room == 0 ? 1024 : 2 * j->n_order_room;
@@ -250,40 +60,35 @@ count_picture(job *j, int64_t i)
     return PF_OK;
 }
 
-/* Delivers a picture to every slot that asks for it. */
+/* Black for the slots whose frame did not come. */
 static pf_status
-deliver(worker *w, int64_t key)
+fill_missing(const pf_wish *wish, const pf_geometry *geometry, bool *any)
 {
-    const job *j = w->job;
-    const pf_wish *wish = j->wish;
-    const pf_target *target = pf_plan_find(j->plan, w->run, key);
-    const pf_target *end = j->plan->target + w->run->first_target + w->run->n_target;
-    const pf_target *first = target;
-    const size_t n_byte = (size_t)pf_geometry_width_px(j->geometry) *
-                          (size_t)pf_geometry_height_px(j->geometry) * 3;
-    pf_status st;
+    uint8_t *black = NULL;
+    pf_status st = PF_OK;
 
-    if (target == NULL || wish->state[target->slot] != PF_FRAME_MISSING) {
-        return PF_OK;
-    }
-    st = pf_convert(&w->converter, w->frame, j->geometry, wish->slot[target->slot]);
-    if (st != PF_OK) {
-        return st;
-    }
-    for (; target < end && target->key == key; target++) {
-        if (target != first) {
-            memcpy(wish->slot[target->slot], wish->slot[first->slot], n_byte);
+    for (size_t i = 0; st == PF_OK && i < wish->n_slot; i++) {
+        if (wish->state[i] != PF_FRAME_MISSING) {
+            continue;
         }
-        wish->state[target->slot] = PF_FRAME_OK;
-        w->n_left--;
+        *any = true;
+        if (wish->sink == NULL) {
+            memset(wish->slot[i], 0, pf_picture_bytes(geometry));
+            continue;
+        }
+        if (black == NULL) {
+            black = calloc(pf_picture_bytes(geometry), 1);
+        }
+        st = black == NULL ? PF_ENOMEM : wish->sink->take(wish->sink->arg, 0, i, black);
     }
-    return PF_OK;
+    free(black);
+    return st;
 }
 
 static pf_status
-take_picture(worker *w)
+take_picture(pf_worker *w)
 {
-    job *j = w->job;
+    pf_job *j = w->job;
     const AVFrame *frame = w->frame;
     const bool broken = frame->decode_error_flags != 0 ||
                         (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0;
@@ -294,7 +99,7 @@ take_picture(worker *w)
         i = w->last_sent;
     }
     if (broken) {
-        const pf_status st = note_error(w, i);
+        const pf_status st = pf_worker_note_error(w, i);
 
         if (st != PF_OK) {
             return st;
@@ -308,21 +113,21 @@ take_picture(worker *w)
     }
     cut = (j->index->packet[i].flags & PF_PACKET_CUT) != 0;
     if (j->plan->by_place) {
-        return cut ? PF_OK : deliver(w, w->place++);
+        return cut ? PF_OK : pf_worker_deliver(w, w->place++);
     }
-    return deliver(w, i);
+    return pf_worker_deliver(w, i);
 }
 
 /* Sends packet i, or for -1 the end of the run, and takes what comes out. */
 static pf_status
-feed(worker *w, int64_t i)
+feed(pf_worker *w, int64_t i)
 {
     pf_status st = PF_OK;
     int n_error = 0;
     int code;
 
     if (i >= 0) {
-        st = fetch(w, i);
+        st = pf_worker_fetch(w, i);
         if (st != PF_OK || w->packet->size == 0) {
             return st; /* an empty packet would mean the end to the decoder */
         }
@@ -333,7 +138,7 @@ feed(worker *w, int64_t i)
         return PF_ENOMEM;
     }
     if (code < 0 && code != AVERROR_EOF) {
-        st = note_error(w, w->last_sent);
+        st = pf_worker_note_error(w, w->last_sent);
     }
     while (st == PF_OK && n_error < MAX_ERRORS_IN_A_ROW) {
         code = avcodec_receive_frame(w->decoder, w->frame);
@@ -345,7 +150,7 @@ feed(worker *w, int64_t i)
         }
         if (code < 0) {
             n_error++;
-            st = note_error(w, w->last_sent);
+            st = pf_worker_note_error(w, w->last_sent);
             continue;
         }
         st = take_picture(w);
@@ -355,11 +160,11 @@ feed(worker *w, int64_t i)
 }
 
 static bool
-must_stop(worker *w, int64_t i)
+must_stop(pf_worker *w, int64_t i)
 {
-    job *j = w->job;
+    pf_job *j = w->job;
 
-    if (w->calls_poll && i % POLL_PACKETS == 0 && j->poll != NULL &&
+    if (w->share == 0 && i % POLL_PACKETS == 0 && j->poll != NULL &&
             j->poll->ask != NULL && j->poll->ask(j->poll->arg) != 0) {
         atomic_store(&j->stop, true);
     }
@@ -367,7 +172,7 @@ must_stop(worker *w, int64_t i)
 }
 
 static bool
-is_finished(const worker *w)
+is_finished(const pf_worker *w)
 {
     if (w->job->wish != NULL) {
         return w->n_left == 0;
@@ -376,9 +181,9 @@ is_finished(const worker *w)
 }
 
 static pf_status
-decode_run(worker *w, const pf_run *run)
+decode_run(pf_worker *w, const pf_run *run)
 {
-    const job *j = w->job;
+    const pf_job *j = w->job;
     pf_status st = PF_OK;
 
     w->run = run;
@@ -404,7 +209,7 @@ decode_run(worker *w, const pf_run *run)
     }
     avcodec_flush_buffers(w->decoder);
     if (j->wish != NULL) {
-        mark_damaged(w);
+        pf_worker_mark_damaged(w);
     }
     return st;
 }
@@ -414,14 +219,14 @@ decode_run(worker *w, const pf_run *run)
 static void
 work(void *workers, size_t share)
 {
-    worker *w = (worker *)workers + share;
-    job *j = w->job;
+    pf_worker *w = (pf_worker *)workers + share;
+    pf_job *j = w->job;
 
     if (atomic_load(&j->next_run) >= j->plan->n_run) {
         return;
     }
     pf_log_begin(NULL);
-    w->st = worker_open(w);
+    w->st = pf_worker_open(w);
     while (w->st == PF_OK) {
         const size_t k = atomic_fetch_add(&j->next_run, 1);
 
@@ -433,14 +238,14 @@ work(void *workers, size_t share)
     if (w->st != PF_OK) {
         atomic_store(&j->stop, true);
     }
-    worker_close(w);
+    pf_worker_close(w);
     pf_log_end();
 }
 
 static pf_status
-work_together(job *j, size_t n_thread)
+work_together(pf_job *j, size_t n_thread)
 {
-    worker *w = calloc(n_thread, sizeof *w);
+    pf_worker *w = calloc(n_thread, sizeof *w);
     pf_status st = PF_OK;
 
     if (w == NULL) {
@@ -448,7 +253,7 @@ work_together(job *j, size_t n_thread)
     }
     for (size_t i = 0; i < n_thread; i++) {
         w[i].job = j;
-        w[i].calls_poll = i == 0; /* the share that stays on the calling thread */
+        w[i].share = i;
     }
     pf_parallel_run(n_thread, work, w);
     for (size_t i = 0; i < n_thread; i++) {
@@ -463,16 +268,16 @@ work_together(job *j, size_t n_thread)
 
 /* One decoder over all packets, without a plan. */
 static pf_status
-decode_all(job *j)
+decode_all(pf_job *j)
 {
     const pf_run run = {.last = j->index->n_packet - 1, .first_rank = INT64_MIN};
-    worker w = {.job = j, .calls_poll = true};
-    pf_status st = worker_open(&w);
+    pf_worker w = {.job = j};
+    pf_status st = pf_worker_open(&w);
 
     if (st == PF_OK) {
         st = decode_run(&w, &run);
     }
-    worker_close(&w);
+    pf_worker_close(&w);
     return st;
 }
 
@@ -480,7 +285,7 @@ pf_status
 pf_decode_count(
         const pf_stream *stream, pf_index *index, pf_look *look, const pf_poll *poll)
 {
-    job j = {.stream = stream,
+    pf_job j = {.stream = stream,
             .index = index,
             .poll = poll,
             .look = look,
@@ -504,7 +309,7 @@ pf_status
 pf_decode_look(const pf_stream *stream, const pf_index *index, pf_look *look,
         const pf_poll *poll)
 {
-    job j = {.stream = stream, .index = index, .poll = poll, .look = look};
+    pf_job j = {.stream = stream, .index = index, .poll = poll, .look = look};
 
     *look = (pf_look){0};
     return decode_all(&j);
@@ -514,9 +319,7 @@ pf_status
 pf_decode_frames(const pf_stream *stream, const pf_index *index,
         const pf_geometry *geometry, const pf_wish *wish, bool *damaged)
 {
-    const size_t n_byte = (size_t)pf_geometry_width_px(geometry) *
-                          (size_t)pf_geometry_height_px(geometry) * 3;
-    job j = {.stream = stream,
+    pf_job j = {.stream = stream,
             .index = index,
             .geometry = geometry,
             .wish = wish,
@@ -541,11 +344,8 @@ pf_decode_frames(const pf_stream *stream, const pf_index *index,
         st = work_together(&j, n_thread < plan.n_run ? n_thread : plan.n_run);
     }
     *damaged = atomic_load(&j.damaged);
-    for (size_t i = 0; st == PF_OK && i < wish->n_slot; i++) {
-        if (wish->state[i] == PF_FRAME_MISSING) {
-            memset(wish->slot[i], 0, n_byte);
-            *damaged = true;
-        }
+    if (st == PF_OK) {
+        st = fill_missing(wish, geometry, damaged);
     }
     pf_plan_free(&plan);
     return st;

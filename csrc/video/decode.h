@@ -36,12 +36,21 @@ typedef enum pf_frame_state {
     PF_FRAME_MISSING  /* the decoder did not give it; its pixels are black */
 } pf_frame_state;
 
+/* Takes the upright picture of one slot, height x width x 3 bytes, rows tight, which
+ * lasts for the call alone. Called from n_thread threads at once, each with a share of
+ * its own below n_thread; for a slot again when its frame is decoded again. */
+typedef struct pf_sink {
+    pf_status (*take)(void *arg, size_t share, size_t slot, const uint8_t *rgb);
+    void *arg;
+} pf_sink;
+
 typedef struct pf_wish {
     const int64_t *frame; /* (n_slot) frame indices, any order, repeats allowed */
     size_t n_slot;
-    uint8_t **slot;      /* (n_slot) height x width x 3 bytes each, must not overlap */
+    uint8_t **slot;      /* (n_slot) height x width x 3 bytes each, must not overlap; */
+    const pf_sink *sink; /* or NULL and, instead, what takes the pictures one by one */
     uint8_t *state;      /* (n_slot) pf_frame_state */
-    int n_thread;        /* >= 1 */
+    int n_thread;        /* >= 1; this many threads at most, the caller's included */
     bool sequential;     /* decode from the start and leave nothing out */
     const pf_poll *poll; /* asked from the calling thread only */
 } pf_wish;

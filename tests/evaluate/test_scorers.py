@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -33,6 +34,22 @@ class Changed(PixelScorer):
     def score(self, clip, question, options, *, orders=None):
         scores = super().score(clip, question, options, orders=orders)
         return self.change(scores)
+
+
+class Sized(PixelScorer):
+    """Looks at frames of a size that depends on how many there are."""
+
+    def __init__(self):
+        super().__init__()
+        self.shapes = set()
+
+    def frame_size(self, height, width, n_frames):
+        assert (height, width) == (48, 64)
+        return None if n_frames == 4 else (2 * n_frames, 33)
+
+    def score(self, clip, question, options, *, orders=None):
+        self.shapes.add(clip.frames.shape[1:4])
+        return super().score(clip, question, options, orders=orders)
 
 
 def run(questions, out, scorer, **options):
@@ -189,3 +206,19 @@ def test_what_a_failing_scorer_said(questions, tmp_path, error, kind, message):
 def test_an_interrupt_stays_an_interrupt(questions, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(questions, tmp_path, Changed(fail(KeyboardInterrupt())))
+
+
+def test_frames_are_decoded_to_the_size_that_the_scorer_asks_for(questions, tmp_path):
+    rows = [json.loads(line) for line in questions.read_text().splitlines()]
+    part = tmp_path / "part.jsonl"
+    video = str(questions.parent / rows[0]["video"])
+    rows = [rows[0] | {"video": video}, rows[1] | {"video": video, "start": 1.0}]
+    part.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scorer = Sized()
+    run(part, tmp_path / "run", scorer, protocol="phasefusion", dense=10, n_orders=2)
+    passes = list(iter_passes(tmp_path / "run"))
+    assert not any(p["invalid"] for p in passes)
+    budgets = {p["budget"] for p in passes}
+    assert budgets == {4, 10, 12}
+    wanted = {(4, 48, 64), (10, 20, 33), (12, 24, 33)}
+    assert scorer.shapes == wanted

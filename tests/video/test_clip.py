@@ -154,19 +154,22 @@ def test_more_than_the_memory_is_refused_before_it_is_taken(
         raise AssertionError("the indices alone take gigabytes")
 
     monkeypatch.setattr(PhaseGrid, "select", select)
-    monkeypatch.setattr("phasefusion.video._room_bytes", lambda: 2**34)
+    monkeypatch.setattr("phasefusion._video_checks.room_bytes", lambda: 2**34)
     path = clip("h264.mp4")
     with pytest.raises(VideoError) as caught:
         read_clip(path, PhaseGrid(budget, phases))
     assert str(caught.value) == (
         f"{path}: 1000000000 frames of 160x96 take 42915.3 GiB; the limit is 16.0 GiB "
-        "(half the memory, at most 64 GiB). Take fewer frames or phases at a time"
+        "(half the memory, at most 64 GiB). Take fewer frames or phases at a time, "
+        "or a smaller size"
     )
 
 
 def test_the_limit_is_on_all_grids_and_on_single_frames(clip, monkeypatch):
     frame_bytes = 160 * 96 * 3
-    monkeypatch.setattr("phasefusion.video._room_bytes", lambda: 30 * frame_bytes)
+    monkeypatch.setattr(
+        "phasefusion._video_checks.room_bytes", lambda: 30 * frame_bytes
+    )
     path = clip("h264.mp4")
     assert len(read_clips(path, [PhaseGrid(10, 2), PhaseGrid(10)])) == 2
     with pytest.raises(VideoError, match=r"31 frames of 160x96 take 0\.0 GiB; the"):

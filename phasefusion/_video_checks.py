@@ -1,0 +1,132 @@
+"""Checks of what is asked of a video, and sums over what a scan found."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasefusion.errors import VideoError
+
+if TYPE_CHECKING:
+    from phasefusion._video_records import VideoInfo
+    from phasefusion.grid import PhaseGrid
+
+_MAX_THREADS = 64
+_MAX_BYTES = 2**36
+
+
+def fraction(pair: tuple[int, int]) -> Fraction | None:
+    num, den = pair
+    return Fraction(num, den) if num > 0 and den > 0 else None
+
+
+def varies(pts: NDArray[np.int64]) -> bool:
+    if len(pts) < 3:
+        return False
+    steps = np.diff(pts)
+    # Rounding to ticks makes steps differ by one; 2 % is below any real change.
+    spread = int(steps.max() - steps.min())
+    return spread > max(1, int(np.median(steps)) // 50)
+
+
+def stream_number(stream: object) -> int:
+    if isinstance(stream, str):
+        if stream == "best":
+            return -1
+    elif isinstance(stream, SupportsIndex) and not isinstance(stream, bool):
+        number = stream.__index__()
+        if 0 <= number < 2**31:
+            return number
+    raise VideoError(
+        f'stream={stream!r} must be "best" or the index of a stream, 0 or more'
+    )
+
+
+def positive(name: str, value: SupportsIndex, highest: int = 2**62) -> int:
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        number = value.__index__()
+        if 1 <= number <= highest:
+            return number
+    raise VideoError(f"{name}={value!r} must be an integer from 1 to {highest}")
+
+
+def check_threads(threads: SupportsIndex) -> int:
+    """Return a number of decoding threads as an int, or say what it may be."""
+    return positive("threads", threads, _MAX_THREADS)
+
+
+def check_on_error(on_error: object) -> None:
+    if on_error not in ("raise", "mark"):
+        raise VideoError(f'on_error={on_error!r} must be "raise" or "mark"')
+
+
+def cut_short(info: VideoInfo) -> str:
+    """Say that the file ends long before its header says; empty when it does not.
+
+    Both readings of a stated duration, from time 0 or from the first frame, must be
+    longer than what is there by two frames and by 2 %.
+    """
+    stated_s = info.duration_s_header
+    if stated_s is None or info.n_cut:
+        return ""
+    lasts_s = max(info.duration_s, info.start_s + info.duration_s)
+    slack_s = max(2 * info.duration_s / max(info.n_frames, 1), 0.02 * stated_s)
+    if stated_s - lasts_s <= slack_s:
+        return ""
+    return (
+        f"the header says {stated_s:.3f} s, the {info.n_frames} frames that are there "
+        f"end at {lasts_s:.3f} s; the file seems to be cut short"
+    )
+
+
+def listed(indices: NDArray[np.int64]) -> str:
+    some = ", ".join(str(i) for i in indices[:20])
+    return f"[{some}{', ...' if len(indices) > 20 else ''}]"
+
+
+def room_bytes() -> int:
+    """Most bytes of pixels that one call may return: half the memory, 64 GiB at most.
+
+    Whoever asks for more has mistaken a budget; the system would end the process.
+    """
+    try:
+        memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return _MAX_BYTES
+    return min(memory_bytes // 2, _MAX_BYTES)
+
+
+def most_frames(grid: PhaseGrid, n_frames: int) -> int:
+    """Frames that a grid takes of a clip, at most; the grid itself is not computed."""
+    n_wanted = grid.budget * grid.phases
+    return n_wanted if grid.short == "repeat" else min(n_wanted, n_frames)
+
+
+def check_room(
+    path: str,
+    parts: Sequence[tuple[int, tuple[int, int, int]]],
+    dtype: type[np.uint8] | type[np.float32],
+) -> None:
+    """Refuse more pixels than `room_bytes` before any memory is taken.
+
+    Parts are numbers of frames and the shape of each in the result.
+    """
+    need_bytes = sum(n * math.prod(shape) for n, shape in parts)
+    need_bytes *= np.dtype(dtype).itemsize
+    most_bytes = room_bytes()
+    if need_bytes > most_bytes:
+        n_frames = sum(n for n, _ in parts)
+        _, shape = max(parts, key=lambda part: math.prod(part[1]))
+        height, width = shape[:2] if dtype is np.uint8 else shape[1:]
+        raise VideoError(
+            f"{path}: {n_frames} frames of {width}x{height} take "
+            f"{need_bytes / 2**30:.1f} GiB; the limit is "
+            f"{most_bytes / 2**30:.1f} GiB (half the memory, at most 64 GiB). "
+            "Take fewer frames or phases at a time, or a smaller size"
+        )
