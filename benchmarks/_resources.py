@@ -18,11 +18,11 @@ MIB = 2**20
 SIZE = (448, 448)
 N_FRAMES = 24
 MEAN, STD = (0.48, 0.46, 0.41), (0.27, 0.26, 0.28)
-# What a decoder may hold a thread, in pictures with their borders and motion vectors:
-# references and reordering (4 + 4 here, at level 4.0), the one being decoded, the one
-# handed out, and two that the pool keeps.
-N_POOL_PICTURES = 12
-POOL_BYTES_PER_PX = 2.0
+# What a decoder may hold a thread: references (4 at this level), reordering (2), the
+# picture being decoded, the one handed out and two that the pool keeps, each of 12 bits
+# a pixel with a tenth for borders and motion vectors.
+N_POOL_PICTURES = 10
+POOL_BYTES_PER_PX = 1.65
 
 
 def fused(
