@@ -138,6 +138,14 @@ def equal_times(path: Path) -> None:
     encode(path, pictures(60), options)
 
 
+def jitter(path: Path) -> None:
+    """Times that stray by up to half a frame, and a gap of two seconds."""
+    times = "setpts='(N+0.45*sin(N)*sin(N/7)+50*gt(N\\,40))/25/TB'"
+    options = ["-vf", times, "-vsync", "passthrough", "-enc_time_base", "1/90000"]
+    options += [*x264("keyint=20:bframes=2"), "-video_track_timescale", "90000"]
+    encode(path, pictures(80), options)
+
+
 def joined_sizes(path: Path) -> None:
     """A transport stream that changes its resolution half way."""
     small, large = path.parent / "part_small.ts", path.parent / "part_large.ts"
@@ -334,6 +342,8 @@ CLIPS: dict[str, Callable[[Path], None]] = {
     "interlaced.mp4": plain(x264("tff=1:keyint=20", "-flags", "+ilme+ildct"), 30),
     "interlaced.ts": plain([*MPEG2, "-flags", "+ilme+ildct"], 30),
     "odd.webm": plain([*VP9, "-pix_fmt", "yuv420p"], 20, width=161, height=97),
+    "tiny.mp4": plain(x264("keyint=20:bframes=2"), 30, width=32, height=32),
+    "wide_pixels.mp4": plain(x264("keyint=20:bframes=2", "-aspect", "16:9"), 30),
     "odd_444.mkv": plain([*X264[:-1], "yuv444p"], 20, width=163, height=99),
     # timing and containers
     "fps_23976.mp4": lambda path: encode(
@@ -341,12 +351,14 @@ CLIPS: dict[str, Callable[[Path], None]] = {
     ),
     "vfr.mp4": vfr,
     "equal_times.mp4": equal_times,
+    "jitter.mp4": jitter,
     "coarse_times.mkv": copied("h264.mkv", "-bsf:v", "setts=pts=floor(PTS/80)*80"),
     "fragmented.mp4": copied("h264.mp4", "-movflags", "+frag_keyframe+empty_moov"),
     "offset.ts": copied("h264.mp4", "-output_ts_offset", "10.5"),
     "offset.mkv": copied("h264.mp4", "-output_ts_offset", "7.3"),
     "late.mp4": copied("h264.mp4", before=["-itsoffset", "1"]),
     "edit_list.mp4": copied("h264.mp4", before=["-ss", "1.06"]),
+    "fps_60.mp4": lambda path: encode(path, pictures(90), x264("bframes=3"), "60"),
     "one.mp4": plain(x264("keyint=20"), 1),
     "three.mp4": plain(x264("keyint=20:bframes=2"), 3),
     "header_lies.avi": edited("asp.avi", lying_header),
