@@ -42,3 +42,12 @@ class Reader:
     ) -> tuple[NDArray[np.uint8], bool]: ...
 
 def ffmpeg_versions() -> dict[str, str]: ...
+def read_subtitles(
+    path: str | bytes | PathLike[str] | PathLike[bytes],
+    data: ReadableBuffer | None,
+    stream: int,
+    languages: str | None,
+    max_cues: int,
+    max_text_bytes: int,
+    /,
+) -> dict[str, Any]: ...

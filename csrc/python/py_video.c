@@ -46,6 +46,14 @@ pf_ask_signals(void *arg)
 }
 
 PyObject *
+pf_video_module_error(PyObject *module)
+{
+    video_state *state = PyModule_GetState(module);
+
+    return state != NULL ? state->video_error : PyExc_RuntimeError;
+}
+
+PyObject *
 pf_video_error_class(PyObject *self)
 {
     video_state *state = PyType_GetModuleState(Py_TYPE(self));
@@ -303,6 +311,7 @@ ffmpeg_versions(PyObject *module, PyObject *unused)
 
 static PyMethodDef video_methods[] = {
         {"ffmpeg_versions", ffmpeg_versions, METH_NOARGS, versions_doc},
+        {"read_subtitles", pf_read_subtitles, METH_VARARGS, pf_read_subtitles_doc},
         {NULL, NULL, 0, NULL},
 };
 

@@ -32,6 +32,14 @@ int pf_ask_signals(void *arg);
 /* phasefusion.errors.VideoError; borrowed. self is a reader. */
 PyObject *pf_video_error_class(PyObject *self);
 
+/* The same, of the module itself. */
+PyObject *pf_video_module_error(PyObject *module);
+
+/* Sets the exception, mostly of error_class, for a failed open. name is the path that
+ * the user gave, or what the data are called. */
+void pf_raise_open(PyObject *error_class, PyObject *name, pf_status st,
+        const pf_video_error *error);
+
 /* The value of the slot Py_tp_new. */
 PyObject *pf_reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 
@@ -52,5 +60,9 @@ extern const char pf_reader_digest_doc[];
 PyObject *pf_reader_digest(PyObject *object, PyObject *args);
 PyObject *pf_reader_read(PyObject *object, PyObject *args);
 PyObject *pf_reader_read_fitted(PyObject *object, PyObject *args);
+
+/* A function of the module. */
+extern const char pf_read_subtitles_doc[];
+PyObject *pf_read_subtitles(PyObject *module, PyObject *args);
 
 #endif /* PF_PY_VIDEO_H */

@@ -20,10 +20,9 @@ raise_beyond(PyObject *error_class, PyObject *name, const pf_beyond *beyond)
             name, beyond->reason, beyond->limit, allowed, found, beyond->limit);
 }
 
-/* The exception for a failed open. name is the path that the user gave, or what the
- * data are called. */
-static void
-raise_open(PyObject *self, PyObject *name, pf_status st, const pf_video_error *error)
+void
+pf_raise_open(PyObject *error_class, PyObject *name, pf_status st,
+        const pf_video_error *error)
 {
     char code[AV_ERROR_MAX_STRING_SIZE] = "";
     const char *said = error->detail;
@@ -37,7 +36,7 @@ raise_open(PyObject *self, PyObject *name, pf_status st, const pf_video_error *e
         return;
     }
     if (st == PF_EOVERFLOW && error->beyond.limit != NULL) {
-        raise_beyond(pf_video_error_class(self), name, &error->beyond);
+        raise_beyond(error_class, name, &error->beyond);
         return;
     }
     if (error->errno_code != 0) {
@@ -53,9 +52,8 @@ raise_open(PyObject *self, PyObject *name, pf_status st, const pf_video_error *e
     if (detail == NULL) {
         return;
     }
-    PyErr_Format(pf_video_error_class(self),
-            said[0] != '\0' ? "%S: %s (FFmpeg: %U)" : "%S: %s%U", name,
-            error->reason != NULL ? error->reason : "it cannot be read", detail);
+    PyErr_Format(error_class, said[0] != '\0' ? "%S: %s (FFmpeg: %U)" : "%S: %s%U",
+            name, error->reason != NULL ? error->reason : "it cannot be read", detail);
     Py_DECREF(detail);
 }
 
@@ -126,7 +124,7 @@ pf_reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
             &error);
     PyEval_RestoreThread(signals.saved);
     if (st != PF_OK) {
-        raise_open((PyObject *)self, path, st, &error);
+        pf_raise_open(pf_video_error_class((PyObject *)self), path, st, &error);
         Py_CLEAR(self);
     }
     else if (!pf_video_needs_source(&self->video)) {

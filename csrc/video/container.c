@@ -239,7 +239,7 @@ choose_stream(pf_container *container, int stream_index, pf_video_error *error)
 }
 
 pf_status
-pf_container_open(pf_container *container, const pf_source *source, int stream_index,
+pf_container_open_streams(pf_container *container, const pf_source *source,
         const pf_limits *limits, const pf_poll *poll, pf_video_error *error)
 {
     const AVInputFormat *kind = NULL;
@@ -256,10 +256,17 @@ pf_container_open(pf_container *container, const pf_source *source, int stream_i
     if (st == PF_OK) {
         st = open_format(container, kind, limits, error);
     }
-    if (st == PF_OK) {
-        st = choose_stream(container, stream_index, error);
-    }
     return container->cursor.stopped ? PF_EBACKEND : st;
+}
+
+pf_status
+pf_container_open(pf_container *container, const pf_source *source, int stream_index,
+        const pf_limits *limits, const pf_poll *poll, pf_video_error *error)
+{
+    const pf_status st =
+            pf_container_open_streams(container, source, limits, poll, error);
+
+    return st == PF_OK ? choose_stream(container, stream_index, error) : st;
 }
 
 /* Matroska has a duration of the file alone; muxers write that of a stream as a tag. */
@@ -333,7 +340,7 @@ count_packet(pf_container *container, const AVPacket *packet)
 }
 
 pf_status
-pf_container_next(pf_container *container, AVPacket *packet, bool *got)
+pf_container_next_any(pf_container *container, AVPacket *packet, bool *got)
 {
     int n_failed = 0;
 
@@ -344,27 +351,35 @@ pf_container_next(pf_container *container, AVPacket *packet, bool *got)
         if (container->cursor.stopped) {
             return PF_EBACKEND;
         }
+        if (code >= 0) {
+            *got = true;
+            return PF_OK;
+        }
         if (code == AVERROR_EOF) {
             return PF_OK;
         }
         if (code == AVERROR(ENOMEM)) {
             return PF_ENOMEM;
         }
-        if (code < 0) {
-            n_failed++;
-            container->n_read_error++;
-            if (container->io->eof_reached) {
-                return PF_OK; /* nothing can follow */
-            }
-            continue;
+        n_failed++;
+        container->n_read_error++;
+        if (container->io->eof_reached) {
+            return PF_OK; /* nothing can follow */
         }
-        if (packet->stream_index == container->stream->index) {
-            *got = true;
-            return count_packet(container, packet);
-        }
-        av_packet_unref(packet);
     }
     return PF_OK;
+}
+
+pf_status
+pf_container_next(pf_container *container, AVPacket *packet, bool *got)
+{
+    pf_status st;
+
+    do {
+        av_packet_unref(packet);
+        st = pf_container_next_any(container, packet, got);
+    } while (st == PF_OK && *got && packet->stream_index != container->stream->index);
+    return st == PF_OK && *got ? count_packet(container, packet) : st;
 }
 
 void

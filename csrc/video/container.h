@@ -32,10 +32,19 @@ PF_NODISCARD pf_status pf_container_open(pf_container *container,
         const pf_source *source, int stream_index, const pf_limits *limits,
         const pf_poll *poll, pf_video_error *error);
 
+/* The same without the choice: container->stream stays NULL. */
+PF_NODISCARD pf_status pf_container_open_streams(pf_container *container,
+        const pf_source *source, const pf_limits *limits, const pf_poll *poll,
+        pf_video_error *error);
+
 /* The next packet of the chosen stream. *got is false at the end of the file. Damaged
  * stretches are skipped and counted in n_read_error. PF_EBACKEND: the poll asked to
  * stop. PF_EOVERFLOW: the stream goes on beyond a limit, as container->beyond says. */
 PF_NODISCARD pf_status pf_container_next(
+        pf_container *container, AVPacket *packet, bool *got);
+
+/* The next packet of any stream that is not set to be discarded; uncounted. */
+PF_NODISCARD pf_status pf_container_next_any(
         pf_container *container, AVPacket *packet, bool *got);
 
 /* Duration of the chosen stream as the header states it, in seconds; 0 when it states

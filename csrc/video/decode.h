@@ -51,7 +51,7 @@ typedef struct pf_wish {
     const pf_sink *sink; /* or NULL and, instead, what takes the pictures one by one */
     uint8_t *state;      /* (n_slot) pf_frame_state */
     int n_thread;        /* >= 1; this many threads at most, the caller's included */
-    bool sequential;     /* decode from the start and leave nothing out */
+    bool sequential;     /* decode from the start, leave nothing out, on one thread */
     const pf_poll *poll; /* asked from the calling thread only */
 } pf_wish;
 

@@ -229,11 +229,13 @@ pf_video_needs_source(const pf_video *video)
 pf_status
 pf_video_read(pf_video *video, const pf_wish *wish, bool *damaged)
 {
+    const bool is_plain =
+            wish->sequential || (video->index.counted && wish->n_thread == 1);
     pf_wish again = *wish;
     pf_status st = pf_decode_frames(
             &video->stream, &video->index, &video->geometry, wish, damaged);
 
-    if (st != PF_OK || !*damaged || wish->sequential || video->index.counted) {
+    if (st != PF_OK || !*damaged || is_plain) {
         return st;
     }
     again.sequential = true;
