@@ -154,8 +154,10 @@ convert_row(const pf_patch_layout *layout, const pf_batch_src *src, struct place
         for (int64_t i = 0; i < 3 * depth; i++) {
             const uint8_t *frame = src->frame[frame_at(place, i % depth, src->n_frame)];
             const pf_rows rows = {
-                    frame + (place.y_px + y) * src->row_bytes + 3 * place.x_px,
-                    src->row_bytes, 3 * (size_t)width};
+                    .rgb = frame + (place.y_px + y) * src->row_bytes + 3 * place.x_px,
+                    .row_bytes = src->row_bytes,
+                    .n_bytes = 3 * (size_t)width,
+                    .n_row = (size_t)lines.height_px};
 
             way->convert(way->values, (size_t)(i / depth), rows, lines,
                     row + (i * height + y) * width);
