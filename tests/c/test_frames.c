@@ -374,6 +374,23 @@ test_scales(void)
     }
 }
 
+/* Rows that end anywhere in what a level loads and holds at a time, and blocks of rows
+ * that end anywhere. */
+static void
+test_ends(void)
+{
+    for (int64_t width = 17; width < 400; width++) {
+        for (int level = PF_CPU_AVX2; level <= (int)pf_cpu_best(); level++) {
+            const pf_resize_options options = {
+                    PF_FILTER_BILINEAR, PF_FIRST_AUTO, (pf_cpu_level)level};
+            const pf_size from = {1 + width % 18, width};
+
+            check_resize(from, (pf_size){3, 1 + width * 2 / 3}, &options);
+            check_resize(from, (pf_size){20, 1 + width / 5}, &options);
+        }
+    }
+}
+
 static void
 test_bad_plans(void)
 {
@@ -580,6 +597,7 @@ main(void)
     test_parallel();
     test_resize();
     test_scales();
+    test_ends();
     test_bad_plans();
     test_bad_normalise();
     test_failing_allocations();
