@@ -62,10 +62,17 @@ void *pf_aligned_zeros(size_t n, size_t item_bytes);
 /* One instruction set. The sums of a pixel are exact integers, so every set gives the
  * same bytes in whatever order it adds. */
 typedef struct pf_resize_kernels {
-    /* Makes plan->tables, set even on failure if there is something to free, and sets
-     * plan->work_bytes. PF_ENOMEM, PF_EOVERFLOW. NULL where no tables are needed. */
-    pf_status (*tables_init)(pf_resize_plan *plan);
-    void (*tables_free)(void *tables);
+    /* What plan->tables takes; 0 where none are needed, and then the next three are not
+     * there. It is zeroed first, and released even when they could not be made. */
+    size_t tables_bytes;
+
+    /* The part of plan->tables for plan->x, and plan->work_bytes; the part for plan->y.
+     * Not called for an axis that keeps its size. PF_ENOMEM, PF_EOVERFLOW. */
+    pf_status (*across_init)(pf_resize_plan *plan);
+    pf_status (*down_init)(pf_resize_plan *plan);
+
+    /* Frees what the tables point to. */
+    void (*tables_release)(void *tables);
 
     /* Rows of plan->src.width_px into rows of plan->dst.width_px that start
      * plan->resized_bytes apart in the scratch. There is room for whole blocks, so the

@@ -114,6 +114,28 @@ pf_first_pass_parse(const char *name, pf_first_pass *first_pass)
     return PF_EINVAL;
 }
 
+static pf_status
+make_tables(pf_resize_plan *plan)
+{
+    const pf_resize_kernels *kernels = plan->kernels;
+    pf_status st = PF_OK;
+
+    if (kernels->tables_bytes == 0) {
+        return PF_OK;
+    }
+    plan->tables = calloc(1, kernels->tables_bytes);
+    if (plan->tables == NULL) {
+        return PF_ENOMEM;
+    }
+    if (!is_identity(&plan->x)) {
+        st = kernels->across_init(plan);
+    }
+    if (st == PF_OK && !is_identity(&plan->y)) {
+        st = kernels->down_init(plan);
+    }
+    return st;
+}
+
 pf_status
 pf_resize_plan_init(pf_resize_plan *plan, pf_size src, pf_size dst,
         const pf_resize_options *options)
@@ -139,8 +161,8 @@ pf_resize_plan_init(pf_resize_plan *plan, pf_size src, pf_size dst,
     if (st == PF_OK && src.height_px != dst.height_px) {
         st = pf_axis_init(&plan->y, src.height_px, dst.height_px, options->filter);
     }
-    if (st == PF_OK && plan->kernels->tables_init != NULL) {
-        st = plan->kernels->tables_init(plan);
+    if (st == PF_OK) {
+        st = make_tables(plan);
     }
     if (st != PF_OK) {
         pf_resize_plan_free(plan);
@@ -154,8 +176,9 @@ void
 pf_resize_plan_free(pf_resize_plan *plan)
 {
     if (plan->tables != NULL) {
-        plan->kernels->tables_free(plan->tables);
+        plan->kernels->tables_release(plan->tables);
     }
+    free(plan->tables);
     pf_axis_free(&plan->y);
     pf_axis_free(&plan->x);
     *plan = (pf_resize_plan){0};
@@ -309,9 +332,11 @@ run_vertical_first(const pf_resize_plan *plan, pf_resize_scratch *scratch,
 
         for (int64_t i = 0; i < n_row; i++) {
             const struct window taps = taps_of(plan, y + i);
+            const struct window next =
+                    y + i + 1 < band.end_row ? taps_of(plan, y + i + 1) : taps;
             const pf_rows rows = {src->rgb + taps.first_row * src->row_bytes,
                     src->row_bytes, src_bytes, (size_t)(taps.end_row - taps.first_row),
-                    0};
+                    (size_t)(next.end_row - taps.end_row)};
 
             plan->kernels->vertical(plan, y + i, rows,
                     scratch->window + (size_t)i * plan->source_bytes);

@@ -173,8 +173,10 @@ order_fill(struct tables *tables)
 }
 
 static pf_status
-group_init(struct tables *tables, const pf_axis *axis)
+across_init(pf_resize_plan *plan)
 {
+    struct tables *tables = plan->tables;
+    const pf_axis *axis = &plan->x;
     const size_t n_bytes = 3 * (size_t)axis->dst_px;
     const int64_t src_bytes = 3 * axis->src_px;
     int64_t reach_bytes;
@@ -203,8 +205,10 @@ group_init(struct tables *tables, const pf_axis *axis)
 }
 
 static pf_status
-quad_init(struct tables *tables, const pf_axis *axis)
+down_init(pf_resize_plan *plan)
 {
+    struct tables *tables = plan->tables;
+    const pf_axis *axis = &plan->y;
     const size_t n_row = (size_t)axis->dst_px;
     size_t n;
 
@@ -230,27 +234,8 @@ quad_init(struct tables *tables, const pf_axis *axis)
     return PF_OK;
 }
 
-static pf_status
-tables_init(pf_resize_plan *plan)
-{
-    struct tables *tables = calloc(1, sizeof *tables);
-    pf_status st = PF_OK;
-
-    plan->tables = tables;
-    if (tables == NULL) {
-        return PF_ENOMEM;
-    }
-    if (plan->x.dst_px != 0) {
-        st = group_init(tables, &plan->x);
-    }
-    if (st == PF_OK && plan->y.dst_px != 0) {
-        st = quad_init(tables, &plan->y);
-    }
-    return st;
-}
-
 static void
-tables_free(void *opaque)
+tables_release(void *opaque)
 {
     struct tables *tables = opaque;
 
@@ -258,7 +243,6 @@ tables_free(void *opaque)
     free(tables->order);
     free(tables->step);
     free(tables->group);
-    free(tables);
 }
 
 /* Sixteen sums. gcc copies every sum in every step when they are __m512i. */
@@ -552,6 +536,17 @@ column(const struct quad *quad, size_t n_tap, const uint8_t *src, ptrdiff_t row_
     return _mm512_packus_epi16(px[0], px[2]);
 }
 
+/* Asks for a line of each row that the next resized row will want. */
+INLINE void
+fetch_below(const pf_rows *rows, size_t at)
+{
+    for (size_t i = 0; i < rows->n_next; i++) {
+        const uint8_t *row = pf_row(rows, rows->n_row + i);
+
+        _mm_prefetch((const char *)(row + at), _MM_HINT_T0);
+    }
+}
+
 TARGET static void
 vertical(const pf_resize_plan *plan, int64_t y, pf_rows rows, uint8_t *PF_RESTRICT dst)
 {
@@ -564,14 +559,17 @@ vertical(const pf_resize_plan *plan, int64_t y, pf_rows rows, uint8_t *PF_RESTRI
         const size_t n_bytes = rest < VECTOR_BYTES ? rest : VECTOR_BYTES;
         const __mmask64 there = ~(__mmask64)0 >> (VECTOR_BYTES - n_bytes);
 
+        fetch_below(&rows, b);
         _mm512_mask_storeu_epi8(dst + b, there,
                 column(quad, n_tap, rows.rgb + b, rows.row_bytes, there));
     }
 }
 
 const pf_resize_kernels pf_resize_avx512 = {
-        .tables_init = tables_init,
-        .tables_free = tables_free,
+        .tables_bytes = sizeof(struct tables),
+        .across_init = across_init,
+        .down_init = down_init,
+        .tables_release = tables_release,
         .horizontal = horizontal,
         .vertical = vertical,
 };
