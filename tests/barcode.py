@@ -40,10 +40,10 @@ def draw(frame: NDArray[np.uint8], number: int) -> None:
 
 def read(frame: NDArray[np.uint8]) -> int | None:
     """The number in an upright frame (H, W, 3) or (H, W), or None."""
-    grey = frame.astype(np.float64)
+    height, width = frame.shape[:2]
+    grey = frame[: strip_rows(height)].astype(np.float64)
     if grey.ndim == 3:
         grey = grey.mean(axis=2)
-    height, width = grey.shape
     cell_rows = strip_rows(height) / 2
     cell_columns = width / N_CELL
     bright = np.empty((2, N_CELL), bool)

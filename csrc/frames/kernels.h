@@ -4,6 +4,7 @@
 #define PF_FRAMES_KERNELS_H
 
 #include "frames/normalise.h"
+#include "frames/patches.h"
 #include "frames/resize.h"
 
 /* float32 nearest to 1/255 */
@@ -114,6 +115,18 @@ void pf_normalise_avx2(const pf_normalise *normalise, const uint8_t *PF_RESTRICT
         size_t n_px, float *PF_RESTRICT planes, size_t plane_px);
 void pf_normalise_avx512(const pf_normalise *normalise, const uint8_t *PF_RESTRICT rgb,
         size_t n_px, float *PF_RESTRICT planes, size_t plane_px);
+#endif
+
+/* One channel of some lines of pixels into contiguous floats; size is that of the
+ * lines. */
+typedef void (*pf_lines_fn)(const pf_values *values, size_t c, pf_rows src,
+        pf_size size, float *PF_RESTRICT out);
+
+#if PF_X86
+/* Pixels made at a time; for affine values and lines of no fewer. */
+#define PF_LINE_MIN_PX 8
+void pf_convert_lines_avx2(const pf_values *values, size_t c, pf_rows src, pf_size size,
+        float *PF_RESTRICT out);
 #endif
 
 /* Where finished rows go: an image, or normalised planes. */
