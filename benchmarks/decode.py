@@ -60,6 +60,7 @@ CONTESTS = {
     "no-b": Contest("h264_720p_no_b.mp4", 24, 1, Goal(0.95, 1.1)),
     "hevc": Contest("hevc_720p.mp4", 24, 1, Goal(1.3, 1.7)),
     "vp9": Contest("vp9_720p.webm", 24, 1, Goal(1.3, 1.7)),
+    "vp9-flat": Contest("vp9_720p_flat.webm", 24),
     "1080p": Contest("h264_1080p.mp4", 24),
     "av1": Contest("av1_720p.mp4", 24),
     "h264-8": Contest("h264_720p.mp4", 8),
@@ -76,7 +77,7 @@ ONE_CALL_CLIPS = {  # clip: goal of 3 phases x 8 in one call against three
     "hevc_720p.mp4": Goal(),
     "vp9_720p.webm": Goal(),
 }
-DEFAULT_ROWS = [*list(CONTESTS)[:8], "one-call", "resources"]
+DEFAULT_ROWS = [*list(CONTESTS)[:9], "one-call", "resources"]
 ROWS = [*CONTESTS, "one-call", "resources"]
 
 
