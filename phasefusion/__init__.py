@@ -14,20 +14,24 @@ from typing import TYPE_CHECKING, Any
 from phasefusion import errors
 
 if TYPE_CHECKING:
-    from phasefusion import orders, samplers, scoring, stats
+    from phasefusion import orders, pixels, samplers, scoring, stats
+    from phasefusion.cache import FrameCache
     from phasefusion.evaluate import evaluate
     from phasefusion.frames import resize, resize_normalize
     from phasefusion.fusion import FusedPosterior, fuse, posterior
     from phasefusion.grid import PhaseGrid
     from phasefusion.report import report
+    from phasefusion.subtitles import Subtitles, read_subtitles
     from phasefusion.video import Clip, Video, VideoInfo, read_clip, read_clips
 
 __version__ = "0.1.0"
 
 _HOME = {
     "Clip": "video",
+    "FrameCache": "cache",
     "FusedPosterior": "fusion",
     "PhaseGrid": "grid",
+    "Subtitles": "subtitles",
     "Video": "video",
     "VideoInfo": "video",
     "evaluate": "evaluate",
@@ -35,16 +39,19 @@ _HOME = {
     "posterior": "fusion",
     "read_clip": "video",
     "read_clips": "video",
+    "read_subtitles": "subtitles",
     "report": "report",
     "resize": "frames",
     "resize_normalize": "frames",
 }
-_MODULES = {"orders", "samplers", "scoring", "stats"}
+_MODULES = {"orders", "pixels", "samplers", "scoring", "stats"}
 
 __all__ = [
     "Clip",
+    "FrameCache",
     "FusedPosterior",
     "PhaseGrid",
+    "Subtitles",
     "Video",
     "VideoInfo",
     "__version__",
@@ -52,9 +59,11 @@ __all__ = [
     "evaluate",
     "fuse",
     "orders",
+    "pixels",
     "posterior",
     "read_clip",
     "read_clips",
+    "read_subtitles",
     "report",
     "resize",
     "resize_normalize",

@@ -6,6 +6,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 def cpu_level() -> Literal["scalar", "avx2", "avx512"]: ...
+def patches_from_planes(
+    planes: NDArray[np.float32],
+    rows: NDArray[np.float32],
+    patch: tuple[int, int],
+    merge: int,
+    depth: int,
+    /,
+) -> None: ...
+def patches_from_rgb(
+    frames: NDArray[np.uint8],
+    table: NDArray[np.float32],
+    formula: tuple[float, tuple[float, float, float], tuple[float, float, float]],
+    rows: NDArray[np.float32],
+    patch: tuple[int, int],
+    merge: int,
+    depth: int,
+    /,
+) -> None: ...
 def resize(
     frames: NDArray[np.uint8],
     out: NDArray[np.uint8],

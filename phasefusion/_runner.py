@@ -29,6 +29,7 @@ from phasefusion.scoring.letters import merge_repeats
 from phasefusion.video import Clip, Video, read_clips
 
 if TYPE_CHECKING:
+    from phasefusion.cache import FrameCache
     from phasefusion.scoring.protocol import OptionScores, Scorer
 
 
@@ -56,11 +57,12 @@ def read_span(
     size: SizeRule | None,
     threads: int,
     on_error: Literal["mark", "raise"],
+    cache: FrameCache | None = None,
 ) -> Span:
     """Decode the frames of all grids at once, each at the size that `size` gives.
 
     With `Item.start` or `Item.end` the grids divide the frames that begin in
-    [start, end), and one that does not decode fails the span.
+    [start, end), one that does not decode fails the span, and the cache is not asked.
 
     Raises
     ------
@@ -69,7 +71,12 @@ def read_span(
     """
     if item.start is None and item.end is None:
         clips = read_clips(
-            item.video, grids, size=size, threads=threads, on_error=on_error
+            item.video,
+            grids,
+            size=size,
+            threads=threads,
+            on_error=on_error,
+            cache=cache,
         )
         info = clips[0].info
         return Span(clips, info.n_frames, info.duration_s)
@@ -167,6 +174,7 @@ class Runner:
     seed: int
     threads: int
     on_error: Literal["mark", "raise"]
+    cache: FrameCache | None = None
 
     @property
     def frame_size(self) -> SizeRule | None:
@@ -218,7 +226,12 @@ class Runner:
         grids = [arm.grid for arm in arms]
         try:
             span = read_span(
-                group[0], grids, self.frame_size, self.threads, self.on_error
+                group[0],
+                grids,
+                self.frame_size,
+                self.threads,
+                self.on_error,
+                self.cache,
             )
         except (VideoError, GridError, FileNotFoundError) as error:
             if self.on_error == "raise":

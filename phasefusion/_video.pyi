@@ -2,6 +2,7 @@ from os import PathLike
 from typing import Any, final
 
 import numpy as np
+from _typeshed import ReadableBuffer
 from numpy.typing import NDArray
 
 @final
@@ -9,16 +10,18 @@ class Reader:
     def __new__(
         cls,
         path: str | bytes | PathLike[str] | PathLike[bytes],
+        data: ReadableBuffer | None,
         stream: int,
-        max_packets: int,
-        max_pixels: int,
-        cache_bytes: int,
+        limits: tuple[int, int, int, int, float],
         /,
     ) -> Reader: ...
     def close(self, /) -> None: ...
     def info(self, /) -> dict[str, Any]: ...
     def pts(self, /) -> NDArray[np.int64]: ...
     def recount(self, /) -> bool: ...
+    def digest(
+        self, indices: NDArray[np.int64], n_thread: int, sequential: bool, /
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint8], bool]: ...
     def read(
         self,
         indices: NDArray[np.int64],
@@ -39,3 +42,12 @@ class Reader:
     ) -> tuple[NDArray[np.uint8], bool]: ...
 
 def ffmpeg_versions() -> dict[str, str]: ...
+def read_subtitles(
+    path: str | bytes | PathLike[str] | PathLike[bytes],
+    data: ReadableBuffer | None,
+    stream: int,
+    languages: str | None,
+    max_cues: int,
+    max_text_bytes: int,
+    /,
+) -> dict[str, Any]: ...

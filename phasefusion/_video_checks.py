@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, SupportsIndex
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from phasefusion.errors import VideoError
+from phasefusion.errors import FrameCountWarning, VideoError
 
 if TYPE_CHECKING:
     from phasefusion._video_records import VideoInfo
@@ -83,6 +84,26 @@ def cut_short(info: VideoInfo) -> str:
         f"the header says {stated_s:.3f} s, the {info.n_frames} frames that are there "
         f"end at {lasts_s:.3f} s; the file seems to be cut short"
     )
+
+
+def warn_count(info: VideoInfo, *, stacklevel: int) -> None:
+    """Warn of a header that promises other frames than there are."""
+    header = info.n_frames_header
+    if header is None:
+        text = cut_short(info)
+    elif header == info.n_frames:
+        text = ""
+    else:
+        what = "decode; the file is damaged" if info.damaged else "are there"
+        text = f"the header says {header} frames, {info.n_frames} {what}"
+        if info.n_cut:
+            text += f"; an edit list cuts {info.n_cut} of them"
+    if text:
+        warnings.warn(
+            f"{info.path}: {text}; grids use {info.n_frames}",
+            FrameCountWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def listed(indices: NDArray[np.int64]) -> str:

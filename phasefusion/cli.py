@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 BAD_USE = 2
+_WRONG = 1
 _INTERRUPTED = 130
 #: Questions of `demo`; 40 s of processor time on a 2020s core.
 _DEMO_LIMIT = 100
@@ -162,6 +163,10 @@ def run(
     on_error: Annotated[
         OnError, typer.Option(help="Record videos that do not decode, or stop.")
     ] = OnError.mark,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Folder where decoded frames are kept for the next run."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -202,6 +207,7 @@ def run(
         limit=limit,
         threads=threads,
         on_error=on_error.value,
+        cache=cache,
         progress=False if quiet else None,
     )
 
@@ -304,6 +310,7 @@ def _show_report(run: Path, folder: Path | None, as_json: bool) -> None:
     epilog=_examples(
         "phasefusion frames clip.mp4",
         "phasefusion frames clip.mp4 -b 16 -s 2 --out sheet.png",
+        "phasefusion frames clip.mp4 --check --every 1",
     )
 )
 def frames(
@@ -321,12 +328,31 @@ def frames(
         ),
     ] = None,
     width: Annotated[int, typer.Option(help="Width of a picture in pixels.")] = 160,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Draw nothing: compare frames as they are read here with a sequential "
+            "decode of the whole video; exit 1 when one differs.",
+        ),
+    ] = False,
+    every: Annotated[
+        int | None,
+        typer.Option(
+            help="With --check, compare every so-manieth frame, 1 for all (about 240)."
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Draw the frames of every phase grid of a video, a row a phase.
 
     Frames that do not decode are crossed out; damaged ones have a red border.
     """
+    if check:
+        _check_frames(video, every, as_json)
+        return
+    if every is not None:
+        raise typer.BadParameter("--every goes with --check only")
     from phasefusion.contact import contact_sheet, write_png
     from phasefusion.grid import PhaseGrid
     from phasefusion.video import read_clip
@@ -374,6 +400,21 @@ def frames(
         ],
     )
     print(f"written: {path}")
+
+
+def _check_frames(video: Path, every: int | None, as_json: bool) -> None:
+    from phasefusion.frame_check import check_frames
+
+    if every is not None and every < 1:
+        raise typer.BadParameter(f"--every is {every}; it must be at least 1")
+    found = check_frames(str(video), every=every)
+    if as_json:
+        print(json.dumps(found.to_dict()))
+    else:
+        print(f"{video.name}: ", end="")
+        print(*found.lines(), sep="\n")
+    if not found.is_right:
+        raise typer.Exit(_WRONG)
 
 
 def _marked_frames(row: Mapping[str, Any]) -> list[str]:

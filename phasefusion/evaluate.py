@@ -17,13 +17,14 @@ import orjson
 from numpy.typing import NDArray
 
 from phasefusion import orders as option_orders
+from phasefusion._cached_clips import as_cache
 from phasefusion._runner import Arm, Runner, check_scorer
 from phasefusion._video_checks import check_threads
 from phasefusion.datasets import Item, load_questions
 from phasefusion.errors import DatasetError
 from phasefusion.grid import PhaseGrid
 from phasefusion.records import RunWriter
-from phasefusion.video import ffmpeg_versions
+from phasefusion.video import CacheArgument, ffmpeg_versions
 
 if TYPE_CHECKING:
     from phasefusion.grid import By, Origin, Short
@@ -92,6 +93,7 @@ def evaluate(
     threads: int = 1,
     on_error: Literal["mark", "raise"] = "mark",
     progress: bool | Listener | None = None,
+    cache: CacheArgument = None,
 ) -> Run:
     """Score every question in every arm, phase and option order of a protocol.
 
@@ -138,6 +140,9 @@ def evaluate(
     progress : bool or callable, optional
         None is a bar on a terminal and a rare line elsewhere, False is silence, and a
         callable gets ``(passes done, passes in all, video)``.
+    cache : FrameCache or path of a folder, optional
+        Where decoded frames are kept for the next run over the same videos; by default
+        nowhere. Questions with a start or an end are decoded each time.
 
     Returns
     -------
@@ -209,6 +214,7 @@ def evaluate(
             seed=seed,
             threads=threads,
             on_error=on_error,
+            cache=None if cache is None else as_cache(cache),
         )
         n_before = len(writer.done)
         runner.run(items[:limit], progress)

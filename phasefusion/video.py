@@ -8,57 +8,66 @@ frame cannot put a neighbour in its place.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._cached_clips import CachedClips, as_cache, read_through
 from phasefusion._install import FFMPEG
 from phasefusion._video_checks import (
     check_on_error,
     check_room,
     check_threads,
-    cut_short,
     fraction,
     listed,
     most_frames,
-    positive,
     stream_number,
     varies,
+    warn_count,
 )
 from phasefusion._video_fit import Fit, FrameSize, Pixels
 from phasefusion._video_records import Clip, StreamInfo, VideoInfo
+from phasefusion._video_source import (
+    VideoLimits,
+    VideoSource,
+    checked_limits,
+    hint_at_path,
+    resolve,
+)
 from phasefusion.errors import (
     BackendUnavailableError,
     DamagedFrameWarning,
-    FrameCountWarning,
     VideoError,
 )
 from phasefusion.frames import Filter, FirstPass
 from phasefusion.grid import PhaseGrid
 
 if TYPE_CHECKING:
+    import os
     from types import ModuleType, TracebackType
 
     from phasefusion._video import Reader
+    from phasefusion.cache import FrameCache
 
 __all__ = [
     "Clip",
     "StreamInfo",
     "Video",
     "VideoInfo",
+    "VideoLimits",
     "ffmpeg_versions",
     "read_clip",
     "read_clips",
 ]
 
 OnError: TypeAlias = Literal["raise", "mark"]
-PathArgument: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
+CacheArgument: TypeAlias = "FrameCache | str | os.PathLike[str] | None"
+_Decoded: TypeAlias = "tuple[list[Clip], VideoInfo, NDArray[np.int64]]"
 
 _MISSING = 2
 _DAMAGED = 1
@@ -75,9 +84,17 @@ def _backend() -> ModuleType:
 
 
 def _open_reader(
-    path: PathArgument, stream: int, limits: tuple[int, int, int]
+    path: VideoSource, stream: int, limits: tuple[int, int, int, int, float]
 ) -> Reader:
-    reader: Reader = _backend().Reader(path, stream, *limits)
+    reader_class = _backend().Reader
+    name, data = resolve(path, limits[3])
+    try:
+        reader: Reader = reader_class(name, data, stream, limits)
+    except VideoError as error:
+        hint = hint_at_path(path)
+        if hint:
+            raise VideoError(f"{error}{hint}") from None
+        raise
     return reader
 
 
@@ -107,26 +124,29 @@ class Video:
     """A video file, scanned, giving frames by index.
 
     Opening reads the compressed file once; nothing is decoded in the background and no
-    thread or lock outlives a call, so a `Video` may be used after a fork and closed at
-    any time. One `Video` serves one thread at a time.
+    thread or lock outlives a call, so a process may fork at any time: a forked child
+    opens its own `Video`, one of its parent raises there. One `Video` serves one thread
+    at a time; a second one gets an error.
 
     Parameters
     ----------
-    path : str, bytes or path-like
-        A regular file. Playlists and network addresses are refused.
+    path : str or path-like, bytes-like, or binary file object
+        A path of a regular file, which is read as it is needed. Or the data of one:
+        bytes, bytearray, memoryview, mmap, used in place and pinned while they are
+        read. Or a file object, which is read whole at once, from its start if it can
+        go there; its position stays. bytes are data, never a path. Playlists, scripts
+        and network addresses are refused: nothing else is ever opened.
     stream : "best" or int, default "best"
         Stream to read, as numbered by the container. "best" prefers streams that have
         packets, then the larger picture, then the mark as default, then the lower
         number, and never takes cover pictures.
     threads : int, default 1
         Threads that decode, each its own stretch between key frames, 1 to 64.
-    max_frames : int, default 4_000_000
-        Refuse files with more packets.
-    max_pixels : int, default 2**26
-        Refuse pictures with more pixels.
-    cache_bytes : int, default 2**30
-        Streams up to this size are kept in memory, compressed, until `close`; larger
-        ones are read again from disk by each call, with one thread.
+    **limits
+        What the video may cost, see `VideoLimits`: `max_frames` (4_000_000),
+        `max_pixels` of a picture (2**26), `max_seconds` (None), `max_bytes` of the file
+        or data (2**36), and `cache_bytes` (2**30), up to which the compressed stream is
+        kept in memory until `close`.
 
     Raises
     ------
@@ -150,29 +170,21 @@ class Video:
     ...     first, last = video.read([0, len(video) - 1])
     """
 
-    __slots__ = ("_info", "_path", "_pts", "_reader", "_threads")
+    __slots__ = ("_info", "_pts", "_reader", "_threads")
 
     def __init__(
         self,
-        path: PathArgument,
+        path: VideoSource,
         *,
         stream: Literal["best"] | SupportsIndex = "best",
         threads: SupportsIndex = 1,
-        max_frames: SupportsIndex = 4_000_000,
-        max_pixels: SupportsIndex = 2**26,
-        cache_bytes: SupportsIndex = 2**30,
+        **limits: Unpack[VideoLimits],
     ) -> None:
         self._threads = check_threads(threads)
         number = stream_number(stream)
-        limits = (
-            positive("max_frames", max_frames),
-            positive("max_pixels", max_pixels, 2**31 - 1),
-            positive("cache_bytes", cache_bytes),
-        )
-        self._path = os.fspath(path)
-        self._reader = _open_reader(path, number, limits)
+        self._reader = _open_reader(path, number, checked_limits(limits))
         self._refresh()
-        self._warn_count()
+        warn_count(self._info, stacklevel=3)
 
     def _refresh(self) -> None:
         """Take over what the reader knows by now."""
@@ -188,7 +200,7 @@ class Video:
         )
         self._pts = pts
         self._info = VideoInfo(
-            path=os.fsdecode(self._path),
+            path=raw["path"],
             container=raw["container"],
             codec=raw["codec"],
             pixel_format=raw["pixel_format"],
@@ -215,25 +227,6 @@ class Video:
             damaged=raw["damaged"],
             size_changes=raw["size_changes"],
         )
-
-    def _warn_count(self) -> None:
-        info = self._info
-        header = info.n_frames_header
-        if header is None:
-            text = cut_short(info)
-        elif header == info.n_frames:
-            text = ""
-        else:
-            what = "decode; the file is damaged" if info.damaged else "are there"
-            text = f"the header says {header} frames, {info.n_frames} {what}"
-            if info.n_cut:
-                text += f"; an edit list cuts {info.n_cut} of them"
-        if text:
-            warnings.warn(
-                f"{info.path}: {text}; grids use {info.n_frames}",
-                FrameCountWarning,
-                stacklevel=3,
-            )
 
     # ------------------------------------------------------------------ facts
 
@@ -463,7 +456,7 @@ class Video:
 
 
 def read_clip(
-    path: PathArgument,
+    path: VideoSource,
     grid: PhaseGrid,
     *,
     size: FrameSize = None,
@@ -474,21 +467,27 @@ def read_clip(
     stream: Literal["best"] | SupportsIndex = "best",
     threads: SupportsIndex = 1,
     on_error: OnError = "raise",
+    cache: CacheArgument = None,
+    **limits: Unpack[VideoLimits],
 ) -> Clip:
     """Frames of all S phases of a grid, in one decode.
 
     Parameters
     ----------
-    path : str, bytes or path-like
+    path : str or path-like, bytes-like, or binary file object
+        As for `Video`.
     grid : PhaseGrid
     size, mean, std, filter, first_pass
         As for `Video.read`: resized and normalised frame by frame, as they are decoded.
         A callable size gets the number of frames of one phase.
-    stream, threads
+    stream, threads, **limits
         As for `Video`.
     on_error : {"raise", "mark"}, default "raise"
         What a frame that does not decode soundly does: raise, or be marked in
         `Clip.missing`.
+    cache : FrameCache or path of a folder, optional
+        Where frames are kept from call to call; by default nowhere. Entries are found
+        by a hash of the whole file, so it is read once each time it changed.
 
     Returns
     -------
@@ -527,11 +526,13 @@ def read_clip(
         stream=stream,
         threads=threads,
         on_error=on_error,
+        cache=cache,
+        **limits,
     )[0]
 
 
 def read_clips(
-    path: PathArgument,
+    path: VideoSource,
     grids: Sequence[PhaseGrid],
     *,
     size: FrameSize = None,
@@ -542,14 +543,16 @@ def read_clips(
     stream: Literal["best"] | SupportsIndex = "best",
     threads: SupportsIndex = 1,
     on_error: OnError = "raise",
+    cache: CacheArgument = None,
+    **limits: Unpack[VideoLimits],
 ) -> list[Clip]:
     """Frames of several grids over one video, in one decode of all their frames.
 
     Parameters
     ----------
-    path : str, bytes or path-like
+    path : str or path-like, bytes-like, or binary file object
     grids : sequence of PhaseGrid
-    size, mean, std, filter, first_pass, stream, threads, on_error
+    size, mean, std, filter, first_pass, stream, threads, on_error, cache, **limits
         As for `read_clip`. A callable size may give each grid its own.
 
     Returns
@@ -566,5 +569,21 @@ def read_clips(
     fit = Fit.checked(size, mean, std, filter, first_pass)
     if not grids:
         raise VideoError("grids is empty; give at least one PhaseGrid")
-    with Video(path, stream=stream, threads=threads) as video:
-        return video._read_grids(grids, fit, on_error)
+
+    def decode(source: VideoSource, missing: Sequence[PhaseGrid]) -> _Decoded:
+        with Video(source, stream=stream, threads=threads, **limits) as video:
+            clips = video._read_grids(missing, fit, on_error)
+            return clips, video.info, video.pts
+
+    if cache is None:
+        return decode(path, grids)[0]
+    check_threads(threads)
+    return read_through(
+        CachedClips(
+            as_cache(cache), path, stream_number(stream), checked_limits(limits)
+        ),
+        grids,
+        fit,
+        lambda info: warn_count(info, stacklevel=5),
+        decode,
+    )

@@ -431,6 +431,34 @@ def normalise(image, mean, std):
     return np.moveaxis(centred / np.asarray(std, np.float32), -1, -3)
 
 
+def to_values(frames, table):
+    """Turn uint8 (n, H, W, 3) into float32 planes by looking each byte up."""
+    planes = [np.asarray(table)[c][frames[..., c]] for c in range(3)]
+    return np.stack(planes, axis=1)
+
+
+def patch_rows(planes, side, merge, depth):
+    """Write every row of planes (n, 3, H, W) from its definition, patch by patch."""
+    planes = list(planes)
+    while len(planes) % depth:
+        planes.append(planes[-1])
+    _, height, width = planes[0].shape
+    rows = []
+    for t in range(0, len(planes), depth):
+        for block_y in range(0, height, side * merge):
+            for block_x in range(0, width, side * merge):
+                for j in range(merge):
+                    for i in range(merge):
+                        y, x = block_y + j * side, block_x + i * side
+                        row = [
+                            planes[t + d][c, y : y + side, x : x + side].ravel()
+                            for c in range(3)
+                            for d in range(depth)
+                        ]
+                        rows.append(np.concatenate(row))
+    return np.array(rows)
+
+
 # ---------------------------------------------------------------- video
 
 LUMA_WEIGHTS = {  # of red and blue

@@ -26,8 +26,9 @@ PYTHON_FILES = sorted(
 
 # A stage imports only earlier ones; `evaluate` and `cli` alone know them all.
 # frames before video: its kernels run inside the decoder
-STAGES = ["errors", "grid", "samplers", "frames", "video", "contact", "orders"]
-STAGES += ["scoring", "fusion", "datasets", "records", "stats", "report"]
+STAGES = ["errors", "grid", "samplers", "frames", "pixels", "video", "subtitles"]
+STAGES += ["contact", "orders", "scoring", "fusion", "datasets", "records", "stats"]
+STAGES += ["report"]
 
 
 def imported_stages(path: Path) -> set[str]:

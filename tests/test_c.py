@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[1]
 TESTS = sorted((ROOT / "tests" / "c").glob("test_*.c"))
 # Kernels that choose their instruction set are tried without the wider ones too.
 DISPATCHED = [
-    ROOT / "tests/c" / f"test_{x}.c" for x in ("posterior", "resample", "stats")
+    ROOT / "tests/c" / f"test_{x}.c"
+    for x in ("patches", "posterior", "resample", "stats")
 ]
 PROGRAMS = [(path, "AVX512") for path in TESTS]
 PROGRAMS += [(path, cap) for path in DISPATCHED for cap in ("SCALAR", "AVX2")]

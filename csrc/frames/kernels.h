@@ -4,6 +4,7 @@
 #define PF_FRAMES_KERNELS_H
 
 #include "frames/normalise.h"
+#include "frames/patches.h"
 #include "frames/resize.h"
 
 /* float32 nearest to 1/255 */
@@ -14,11 +15,17 @@
 
 /* Rows that the horizontal pass makes together: enough to use each weight several
  * times, few enough for the processor to follow as streams. */
-#define PF_BLOCK_ROWS 4
+#define PF_BLOCK_ROWS 8
 
 /* Rows that the window between the passes has beyond the taps of a row: a multiple of
  * PF_BLOCK_ROWS. The window should stay in the second-level cache. */
 #define PF_WINDOW_ROWS 32
+
+/* Scratch is aligned to this, and to it the rows of scratch are padded. */
+#define PF_VECTOR_BYTES 64
+
+/* Bytes after a row of scratch that may be written and read as well. */
+#define PF_ROW_SLACK_BYTES 16
 
 /* The pixel that a finished sum stands for. Right shift of a negative int is
  * arithmetic on every compiler that can build this. */
@@ -30,27 +37,45 @@ pf_sum_to_u8(int32_t sum)
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
-/* Consecutive rows of n_bytes each, row_bytes apart. */
+/* n_row consecutive rows of n_bytes each, row_bytes apart. n_next more lie after them
+ * and will be wanted soon: they may be fetched into the cache. */
 typedef struct pf_rows {
     const uint8_t *rgb;
     ptrdiff_t row_bytes;
     size_t n_bytes;
+    size_t n_row;
+    size_t n_next;
 } pf_rows;
+
+/* Row y, or the last one when there are fewer. */
+static inline const uint8_t *
+pf_row(const pf_rows *rows, size_t y)
+{
+    const size_t last = rows->n_row + rows->n_next - 1;
+
+    return rows->rgb + (ptrdiff_t)(y < last ? y : last) * rows->row_bytes;
+}
+
+/* Zeroed memory for n items, aligned to PF_VECTOR_BYTES, to be freed with free(). NULL
+ * when it does not fit; never for no items. */
+void *pf_aligned_zeros(size_t n, size_t item_bytes);
 
 /* One instruction set. The sums of a pixel are exact integers, so every set gives the
  * same bytes in whatever order it adds. */
 typedef struct pf_resize_kernels {
-    /* Makes plan->tables, set even on failure if there is something to free.
-     * PF_ENOMEM, PF_EOVERFLOW. NULL where no tables are needed. */
+    /* Makes plan->tables, set even on failure if there is something to free, and sets
+     * plan->work_bytes. PF_ENOMEM, PF_EOVERFLOW. NULL where no tables are needed. */
     pf_status (*tables_init)(pf_resize_plan *plan);
     void (*tables_free)(void *tables);
 
-    /* n_row rows of plan->src.width_px into packed rows of plan->dst.width_px. */
-    void (*horizontal)(const pf_resize_plan *plan, pf_rows src, size_t n_row,
+    /* Rows of plan->src.width_px into rows of plan->dst.width_px that start
+     * plan->resized_bytes apart in the scratch. There is room for whole blocks, so the
+     * rows that fill up the last one take rubbish. work is plan->work_bytes that
+     * nobody else uses meanwhile. */
+    void (*horizontal)(const pf_resize_plan *plan, pf_rows src, void *work,
             uint8_t *PF_RESTRICT dst);
 
-    /* Resized row y; rows starts at its first tap, and dst takes
-     * rows.n_bytes. */
+    /* Resized row y of rows.n_bytes; rows starts at its first tap. */
     void (*vertical)(const pf_resize_plan *plan, int64_t y, pf_rows rows,
             uint8_t *PF_RESTRICT dst);
 } pf_resize_kernels;
@@ -60,11 +85,6 @@ extern const pf_resize_kernels pf_resize_scalar;
 extern const pf_resize_kernels pf_resize_avx2;
 extern const pf_resize_kernels pf_resize_avx512;
 #endif
-
-/* The reference, for resized pixels x >= first_x alone: the end of a row that a
- * vector load would leave. */
-void pf_horizontal_from(const pf_resize_plan *plan, pf_rows src, size_t n_row,
-        size_t first_x, uint8_t *PF_RESTRICT dst);
 
 /* The reference. */
 void pf_vertical_scalar(
@@ -79,6 +99,18 @@ void pf_normalise_avx2(const pf_normalise *normalise, const uint8_t *PF_RESTRICT
         size_t n_px, float *PF_RESTRICT planes, size_t plane_px);
 void pf_normalise_avx512(const pf_normalise *normalise, const uint8_t *PF_RESTRICT rgb,
         size_t n_px, float *PF_RESTRICT planes, size_t plane_px);
+#endif
+
+/* One channel of some lines of pixels into contiguous floats; size is that of the
+ * lines. */
+typedef void (*pf_lines_fn)(const pf_values *values, size_t c, pf_rows src,
+        pf_size size, float *PF_RESTRICT out);
+
+#if PF_X86
+/* Pixels made at a time; for affine values and lines of no fewer. */
+#define PF_LINE_MIN_PX 8
+void pf_convert_lines_avx2(const pf_values *values, size_t c, pf_rows src, pf_size size,
+        float *PF_RESTRICT out);
 #endif
 
 /* Where finished rows go: an image, or normalised planes. */

@@ -26,6 +26,32 @@ row_bytes(pf_size size)
     return 3 * (size_t)size.width_px;
 }
 
+/* From row to row of the scratch: whole vectors, with slack after the row. */
+static size_t
+padded_bytes(pf_size size)
+{
+    const size_t n_bytes = row_bytes(size) + PF_ROW_SLACK_BYTES;
+
+    return (n_bytes + PF_VECTOR_BYTES - 1) / PF_VECTOR_BYTES * PF_VECTOR_BYTES;
+}
+
+void *
+pf_aligned_zeros(size_t n, size_t item_bytes)
+{
+    size_t n_bytes;
+    void *memory;
+
+    if (!pf_mul_size(n, item_bytes, &n_bytes) || n_bytes > SIZE_MAX - PF_VECTOR_BYTES) {
+        return NULL;
+    }
+    n_bytes = (n_bytes / PF_VECTOR_BYTES + 1) * PF_VECTOR_BYTES; /* never 0 */
+    memory = aligned_alloc(PF_VECTOR_BYTES, n_bytes);
+    if (memory != NULL) {
+        memset(memory, 0, n_bytes);
+    }
+    return memory;
+}
+
 static bool
 is_identity(const pf_axis *axis)
 {
@@ -105,6 +131,8 @@ pf_resize_plan_init(pf_resize_plan *plan, pf_size src, pf_size dst,
     plan->kernels = select_kernels(options->level);
     plan->normalise = pf_normalise_select(options->level);
     plan->vertical_first = is_vertical_first(options, src, dst);
+    plan->source_bytes = padded_bytes(src);
+    plan->resized_bytes = padded_bytes(dst);
     if (src.width_px != dst.width_px) {
         st = pf_axis_init(&plan->x, src.width_px, dst.width_px, options->filter);
     }
@@ -138,18 +166,19 @@ pf_resize_scratch_init(pf_resize_scratch *scratch, const pf_resize_plan *plan)
 {
     size_t n_window_rows = is_identity(&plan->x) ? 1 : (size_t)plan->window_rows;
     size_t n_row = 1;
-    size_t n_window_bytes = row_bytes(plan->dst);
+    size_t n_window_bytes = plan->resized_bytes;
 
     if (plan->vertical_first) {
         n_window_rows = PF_BLOCK_ROWS;
-        n_window_bytes = row_bytes(plan->src);
+        n_window_bytes = plan->source_bytes;
         n_row = PF_BLOCK_ROWS;
     }
     *scratch = (pf_resize_scratch){
-            .window = calloc(n_window_rows, n_window_bytes),
-            .row = calloc(n_row, row_bytes(plan->dst)),
+            .window = pf_aligned_zeros(n_window_rows, n_window_bytes),
+            .row = pf_aligned_zeros(n_row, plan->resized_bytes),
+            .work = pf_aligned_zeros(1, plan->work_bytes),
     };
-    if (scratch->window == NULL || scratch->row == NULL) {
+    if (scratch->window == NULL || scratch->row == NULL || scratch->work == NULL) {
         pf_resize_scratch_free(scratch);
         return PF_ENOMEM;
     }
@@ -159,6 +188,7 @@ pf_resize_scratch_init(pf_resize_scratch *scratch, const pf_resize_plan *plan)
 void
 pf_resize_scratch_free(pf_resize_scratch *scratch)
 {
+    free(scratch->work);
     free(scratch->row);
     free(scratch->window);
     *scratch = (pf_resize_scratch){0};
@@ -185,23 +215,26 @@ taps_of(const pf_resize_plan *plan, int64_t y)
  * blocks are added as far as they have room, but no row past the limit. */
 static void
 slide(struct window *window, struct window taps, int64_t limit,
-        const pf_resize_plan *plan, const pf_image_src *src, uint8_t *held)
+        const pf_resize_plan *plan, const pf_image_src *src, pf_resize_scratch *scratch)
 {
-    const size_t n_bytes = row_bytes(plan->dst);
+    const size_t n_bytes = plan->resized_bytes;
     const int64_t from =
             window->end_row > taps.first_row ? window->end_row : taps.first_row;
     const int64_t room = taps.first_row + plan->window_rows - from;
     const int64_t whole = from + room / PF_BLOCK_ROWS * PF_BLOCK_ROWS;
     const int64_t to = whole < limit ? whole : limit;
     const size_t n_kept = (size_t)(from - taps.first_row);
-    const pf_rows rows = {
-            src->rgb + from * src->row_bytes, src->row_bytes, row_bytes(plan->src)};
+    const pf_rows rows = {src->rgb + from * src->row_bytes, src->row_bytes,
+            row_bytes(plan->src), (size_t)(to - from), (size_t)(limit - to)};
 
     if (n_kept > 0) {
-        memmove(held, held + (size_t)(taps.first_row - window->first_row) * n_bytes,
+        memmove(scratch->window,
+                scratch->window +
+                        (size_t)(taps.first_row - window->first_row) * n_bytes,
                 n_kept * n_bytes);
     }
-    plan->kernels->horizontal(plan, rows, (size_t)(to - from), held + n_kept * n_bytes);
+    plan->kernels->horizontal(
+            plan, rows, scratch->work, scratch->window + n_kept * n_bytes);
     *window = (struct window){taps.first_row, to};
 }
 
@@ -239,16 +272,16 @@ run_horizontal_first(const pf_resize_plan *plan, pf_resize_scratch *scratch,
 
     for (int64_t y = band.first_row; y < band.end_row; y++) {
         const struct window taps = taps_of(plan, y);
-        pf_rows rows = {
-                src->rgb + taps.first_row * src->row_bytes, src->row_bytes, n_bytes};
+        pf_rows rows = {src->rgb + taps.first_row * src->row_bytes, src->row_bytes,
+                n_bytes, (size_t)(taps.end_row - taps.first_row), 0};
 
         if (!is_identity(&plan->x)) {
             if (taps.end_row > held.end_row) {
-                slide(&held, taps, limit, plan, src, scratch->window);
+                slide(&held, taps, limit, plan, src, scratch);
             }
             rows.rgb = scratch->window +
-                       (size_t)(taps.first_row - held.first_row) * n_bytes;
-            rows.row_bytes = (ptrdiff_t)n_bytes;
+                       (size_t)(taps.first_row - held.first_row) * plan->resized_bytes;
+            rows.row_bytes = (ptrdiff_t)plan->resized_bytes;
         }
         if (is_identity(&plan->y)) {
             deliver(plan, sink, y, rows.rgb);
@@ -267,22 +300,25 @@ run_vertical_first(const pf_resize_plan *plan, pf_resize_scratch *scratch,
         const pf_image_src *src, const pf_resize_sink *sink, struct window band)
 {
     const size_t src_bytes = row_bytes(plan->src);
-    const pf_rows tall = {scratch->window, (ptrdiff_t)src_bytes, src_bytes};
 
     for (int64_t y = band.first_row; y < band.end_row; y += PF_BLOCK_ROWS) {
         const int64_t rest = band.end_row - y;
         const int64_t n_row = rest < PF_BLOCK_ROWS ? rest : PF_BLOCK_ROWS;
+        const pf_rows tall = {scratch->window, (ptrdiff_t)plan->source_bytes, src_bytes,
+                (size_t)n_row, 0};
 
         for (int64_t i = 0; i < n_row; i++) {
-            const pf_rows rows = {src->rgb + plan->y.first_px[y + i] * src->row_bytes,
-                    src->row_bytes, src_bytes};
+            const struct window taps = taps_of(plan, y + i);
+            const pf_rows rows = {src->rgb + taps.first_row * src->row_bytes,
+                    src->row_bytes, src_bytes, (size_t)(taps.end_row - taps.first_row),
+                    0};
 
-            plan->kernels->vertical(
-                    plan, y + i, rows, scratch->window + (size_t)i * src_bytes);
+            plan->kernels->vertical(plan, y + i, rows,
+                    scratch->window + (size_t)i * plan->source_bytes);
         }
-        plan->kernels->horizontal(plan, tall, (size_t)n_row, scratch->row);
+        plan->kernels->horizontal(plan, tall, scratch->work, scratch->row);
         for (int64_t i = 0; i < n_row; i++) {
-            deliver(plan, sink, y + i, scratch->row + (size_t)i * row_bytes(plan->dst));
+            deliver(plan, sink, y + i, scratch->row + (size_t)i * plan->resized_bytes);
         }
     }
 }

@@ -60,16 +60,21 @@ typedef struct pf_resize_plan {
     pf_axis x; /* zero when the width does not change */
     pf_axis y; /* zero when the height does not change */
     bool vertical_first;
-    int64_t window_rows; /* that the horizontal pass, when first, keeps */
+    int64_t window_rows;  /* that the horizontal pass, when first, keeps */
+    size_t source_bytes;  /* from row to row of the scratch, source width */
+    size_t resized_bytes; /* the same, resized width */
+    size_t work_bytes;    /* that the horizontal pass needs for itself */
     const struct pf_resize_kernels *kernels;
     void *tables; /* of the kernels, NULL if they need none */
     pf_normalise_fn normalise;
 } pf_resize_plan;
 
-/* The rows between the two passes and finished rows. */
+/* The rows between the two passes, finished rows, and what the horizontal pass needs;
+ * each starts at a whole vector. */
 typedef struct pf_resize_scratch {
     uint8_t *window;
     uint8_t *row;
+    uint8_t *work;
 } pf_resize_scratch;
 
 /* PF_EINVAL for a size below 1, PF_EOVERFLOW for an axis above PF_AXIS_MAX_PX or an

@@ -1,18 +1,19 @@
 /* resize_scalar.c - the two passes as the contract states them: the reference. */
 #include "frames/kernels.h"
 
-void
-pf_horizontal_from(const pf_resize_plan *plan, pf_rows src, size_t n_row,
-        size_t first_x, uint8_t *PF_RESTRICT dst)
+static void
+horizontal(
+        const pf_resize_plan *plan, pf_rows src, void *work, uint8_t *PF_RESTRICT dst)
 {
     const pf_axis *axis = &plan->x;
     const size_t n_px = (size_t)axis->dst_px;
 
-    for (size_t y = 0; y < n_row; y++) {
+    (void)work;
+    for (size_t y = 0; y < src.n_row; y++) {
         const uint8_t *row = src.rgb + (ptrdiff_t)y * src.row_bytes;
-        uint8_t *out = dst + 3 * n_px * y;
+        uint8_t *out = dst + y * plan->resized_bytes;
 
-        for (size_t x = first_x; x < n_px; x++) {
+        for (size_t x = 0; x < n_px; x++) {
             const int32_t *weight = axis->weight + x * axis->stride;
             const uint8_t *rgb = row + 3 * (size_t)axis->first_px[x];
             int32_t sum[3] = {PF_WEIGHT_HALF, PF_WEIGHT_HALF, PF_WEIGHT_HALF};
@@ -27,13 +28,6 @@ pf_horizontal_from(const pf_resize_plan *plan, pf_rows src, size_t n_row,
             out[3 * x + 2] = pf_sum_to_u8(sum[2]);
         }
     }
-}
-
-static void
-horizontal(
-        const pf_resize_plan *plan, pf_rows src, size_t n_row, uint8_t *PF_RESTRICT dst)
-{
-    pf_horizontal_from(plan, src, n_row, 0, dst);
 }
 
 /* Sums of this many bytes are kept at a time, so that the inner loop runs along a row

@@ -1,9 +1,10 @@
-/* py_frames.c - the module phasefusion._frames: resize and normalise. */
+/* py_frames.c - the module phasefusion._frames: resize, normalise, cut into patches. */
 #define PF_IMPORTS_NUMPY
 #include "glue.h"
 
 #include "base/cpu.h"
 #include "frames/batch.h"
+#include "frames/patches.h"
 
 /* Fills the table from an array (..., H, W, 3) whose leading strides may be anything.
  * frame has room for all of them. */
@@ -244,6 +245,161 @@ frames_resize_normalize(PyObject *module, PyObject *args)
     return run_arrays(frames, out, &normalise, &options);
 }
 
+/* The data of rows, a writable C-contiguous float32 array for what that many frames
+ * make; NULL with an exception otherwise. */
+static float *
+describe_rows(
+        PyObject *rows, const pf_patch_layout *layout, size_t n_frame, pf_size size)
+{
+    const int flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE;
+    pf_patch_grid grid;
+    const pf_status st = pf_patches_plan(layout, n_frame, size, &grid);
+
+    if (st != PF_OK) {
+        pf_raise(st, "the layout of the patches");
+        return NULL;
+    }
+    if (!PyArray_Check(rows) || PyArray_TYPE(PF_ARRAY(rows)) != NPY_FLOAT32 ||
+            !PyArray_CHKFLAGS(PF_ARRAY(rows), flags) ||
+            grid.n_value != (size_t)PyArray_SIZE(PF_ARRAY(rows))) {
+        PyErr_Format(PyExc_ValueError,
+                "rows must be a writable C-contiguous float32 array of %zu values",
+                grid.n_value);
+        return NULL;
+    }
+    return PyArray_DATA(PF_ARRAY(rows));
+}
+
+/* 0, or -1 with an exception. formula is (divisor, mean, std). */
+static int
+parse_values(PyObject *table, PyObject *formula, pf_values *values)
+{
+    float divisor;
+    float mean[3];
+    float std[3];
+
+    if (!PyArg_ParseTuple(formula, "f(fff)(fff);formula is (divisor, mean, std)",
+                &divisor, &mean[0], &mean[1], &mean[2], &std[0], &std[1], &std[2])) {
+        return -1;
+    }
+    table = pf_array_in(table, NPY_FLOAT32, 2, "table");
+    if (table == NULL) {
+        return -1;
+    }
+    if (PyArray_DIM(PF_ARRAY(table), 0) != 3 ||
+            PyArray_DIM(PF_ARRAY(table), 1) != 256) {
+        PyErr_SetString(PyExc_ValueError, "table must have shape (3, 256)");
+        Py_DECREF(table);
+        return -1;
+    }
+    pf_values_init(values, PyArray_DATA(PF_ARRAY(table)), divisor, mean, std);
+    Py_DECREF(table);
+    return 0;
+}
+
+PyDoc_STRVAR(patches_from_rgb_doc,
+        "patches_from_rgb($module, frames, table, formula, rows, patch, merge, depth, "
+        "/)\n"
+        "--\n\n"
+        "Cut uint8 frames (n, H, W, 3) into float32 rows by way of table (3, 256). "
+        "The\n"
+        "formula (divisor, mean, std) is used where it gives the same bits.");
+
+static PyObject *
+frames_patches_from_rgb(PyObject *module, PyObject *args)
+{
+    pf_values values;
+    pf_patch_layout layout;
+    pf_batch_src src;
+    PyObject *frames;
+    PyObject *table;
+    PyObject *formula;
+    PyObject *rows;
+    float *data;
+    const uint8_t **frame;
+    pf_status st = PF_OK;
+    long long height;
+    long long width;
+    long long merge;
+    long long depth;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOO!O(LL)LL:patches_from_rgb", &frames, &table,
+                &PyTuple_Type, &formula, &rows, &height, &width, &merge, &depth) ||
+            parse_values(table, formula, &values) < 0) {
+        return NULL;
+    }
+    layout = (pf_patch_layout){{height, width}, merge, depth};
+    frame = describe_frames(frames, &src);
+    if (frame == NULL) {
+        return NULL;
+    }
+    data = describe_rows(rows, &layout, src.n_frame, src.size);
+    if (data != NULL) {
+        Py_BEGIN_ALLOW_THREADS
+        st = pf_patches_from_rgb(&layout, &src, &values, data);
+        Py_END_ALLOW_THREADS
+    }
+    PyMem_Free(frame);
+    if (data == NULL || st != PF_OK) {
+        return data == NULL ? NULL : pf_raise(st, "frames");
+    }
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(patches_from_planes_doc,
+        "patches_from_planes($module, planes, rows, patch, merge, depth, /)\n--\n\n"
+        "Cut float32 planes (n, 3, H, W) into rows.");
+
+static PyObject *
+frames_patches_from_planes(PyObject *module, PyObject *args)
+{
+    pf_patch_layout layout;
+    pf_size size;
+    size_t n_frame;
+    PyObject *planes;
+    PyObject *rows;
+    float *data;
+    pf_status st = PF_OK;
+    long long height;
+    long long width;
+    long long merge;
+    long long depth;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO(LL)LL:patches_from_planes", &planes, &rows, &height,
+                &width, &merge, &depth)) {
+        return NULL;
+    }
+    layout = (pf_patch_layout){{height, width}, merge, depth};
+    planes = pf_array_in(planes, NPY_FLOAT32, 4, "planes");
+    if (planes == NULL) {
+        return NULL;
+    }
+    n_frame = (size_t)PyArray_DIM(PF_ARRAY(planes), 0);
+    size = (pf_size){
+            PyArray_DIM(PF_ARRAY(planes), 2), PyArray_DIM(PF_ARRAY(planes), 3)};
+    if (PyArray_DIM(PF_ARRAY(planes), 1) != 3) {
+        PyErr_SetString(PyExc_ValueError, "planes must have shape (n, 3, H, W)");
+        data = NULL;
+    }
+    else {
+        data = describe_rows(rows, &layout, n_frame, size);
+    }
+    if (data != NULL) {
+        const float *values = PyArray_DATA(PF_ARRAY(planes));
+
+        Py_BEGIN_ALLOW_THREADS
+        st = pf_patches_from_planes(&layout, values, n_frame, size, data);
+        Py_END_ALLOW_THREADS
+    }
+    Py_DECREF(planes);
+    if (data == NULL || st != PF_OK) {
+        return data == NULL ? NULL : pf_raise(st, "planes");
+    }
+    Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(cpu_level_doc, "cpu_level($module, /)\n--\n\n"
                             "The fastest instruction set that can be used here.");
 
@@ -257,6 +413,10 @@ frames_cpu_level(PyObject *module, PyObject *unused)
 
 static PyMethodDef frames_methods[] = {
         {"cpu_level", frames_cpu_level, METH_NOARGS, cpu_level_doc},
+        {"patches_from_planes", frames_patches_from_planes, METH_VARARGS,
+                patches_from_planes_doc},
+        {"patches_from_rgb", frames_patches_from_rgb, METH_VARARGS,
+                patches_from_rgb_doc},
         {"resize", frames_resize, METH_VARARGS, resize_doc},
         {"resize_normalize", frames_resize_normalize, METH_VARARGS,
                 resize_normalize_doc},

@@ -4,6 +4,7 @@
 #include "py_video.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #include <libavutil/pixdesc.h>
 
@@ -45,89 +46,19 @@ pf_ask_signals(void *arg)
 }
 
 PyObject *
+pf_video_module_error(PyObject *module)
+{
+    video_state *state = PyModule_GetState(module);
+
+    return state != NULL ? state->video_error : PyExc_RuntimeError;
+}
+
+PyObject *
 pf_video_error_class(PyObject *self)
 {
     video_state *state = PyType_GetModuleState(Py_TYPE(self));
 
     return state != NULL ? state->video_error : PyExc_RuntimeError;
-}
-
-/* The exception for a failed open. path is the object the user gave. */
-static void
-raise_open(PyObject *self, PyObject *path, pf_status st, const pf_video_error *error)
-{
-    char code[AV_ERROR_MAX_STRING_SIZE] = "";
-    const char *said = error->detail;
-    PyObject *detail;
-
-    if (PyErr_Occurred()) {
-        return; /* the poll: a signal handler raised */
-    }
-    if (st == PF_ENOMEM) {
-        (void)PyErr_NoMemory();
-        return;
-    }
-    if (error->errno_code != 0) {
-        errno = error->errno_code;
-        (void)PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, path);
-        return;
-    }
-    if (said[0] == '\0' && error->av_code != 0) {
-        (void)av_strerror(error->av_code, code, sizeof code);
-        said = code;
-    }
-    detail = PyUnicode_DecodeUTF8(said, (Py_ssize_t)strlen(said), "replace");
-    if (detail == NULL) {
-        return;
-    }
-    PyErr_Format(pf_video_error_class(self),
-            said[0] != '\0' ? "%S: %s (FFmpeg: %U)" : "%S: %s%U", path,
-            error->reason != NULL ? error->reason : "it cannot be read", detail);
-    Py_DECREF(detail);
-}
-
-static PyObject *
-reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    PyObject *path = NULL;
-    PyObject *path_bytes = NULL;
-    const char *path_text;
-    int stream_index;
-    long long max_packets, max_pixels, cache_bytes;
-    pf_reader *self = NULL;
-    pf_video_error error;
-    pf_limits limits;
-    pf_signal_poll signals = pf_signal_poll_start();
-    const pf_poll poll = {pf_ask_signals, &signals};
-    pf_status st;
-
-    if (kwargs != NULL && PyDict_Size(kwargs) > 0) {
-        PyErr_SetString(PyExc_TypeError, "Reader takes no keyword arguments");
-        return NULL;
-    }
-    if (!PyArg_ParseTuple(args, "OiLLL:Reader", &path, &stream_index, &max_packets,
-                &max_pixels, &cache_bytes) ||
-            !PyUnicode_FSConverter(path, &path_bytes)) {
-        return NULL;
-    }
-    limits = (pf_limits){max_packets, max_pixels, cache_bytes};
-    path_text = PyBytes_AsString(path_bytes);
-    self = path_text != NULL ? (pf_reader *)PyType_GenericAlloc(type, 0) : NULL;
-    if (self == NULL) {
-        goto done;
-    }
-    atomic_flag_clear(&self->busy);
-    signals.saved = PyEval_SaveThread();
-    st = pf_video_open(&self->video, path_text, stream_index, &limits, &poll, &error);
-    PyEval_RestoreThread(signals.saved);
-    self->is_open = true;
-    if (st != PF_OK) {
-        raise_open((PyObject *)self, path, st, &error);
-        Py_CLEAR(self);
-    }
-done:
-    Py_DECREF(path_bytes);
-    return (PyObject *)self;
 }
 
 static void
@@ -136,9 +67,7 @@ reader_dealloc(PyObject *object)
     pf_reader *self = (pf_reader *)object;
     PyTypeObject *type = Py_TYPE(object);
 
-    if (self->is_open) {
-        pf_video_close(&self->video);
-    }
+    pf_reader_release(self);
     PyObject_Free(object);
     Py_DECREF(type);
 }
@@ -146,14 +75,23 @@ reader_dealloc(PyObject *object)
 bool
 pf_reader_enter(pf_reader *self)
 {
+    PyObject *error = pf_video_error_class((PyObject *)self);
+
+    /* first: in a forked child the flag may have been left by a thread that is gone */
+    if (self->pid != (int64_t)getpid()) {
+        PyErr_Format(error, "%s: opened in process %lld; open it again here, in %lld",
+                self->is_open ? self->video.name : "the video", (long long)self->pid,
+                (long long)getpid());
+        return false;
+    }
     if (atomic_flag_test_and_set(&self->busy)) {
-        PyErr_SetString(pf_video_error_class((PyObject *)self),
+        PyErr_SetString(error,
                 "the video is being read by another thread; open one Video a thread");
         return false;
     }
     if (!self->is_open) {
         atomic_flag_clear(&self->busy);
-        PyErr_SetString(pf_video_error_class((PyObject *)self), "the video is closed");
+        PyErr_SetString(error, "the video is closed");
         return false;
     }
     return true;
@@ -171,14 +109,17 @@ reader_close(PyObject *object, PyObject *unused)
     pf_reader *self = (pf_reader *)object;
 
     (void)unused;
+    if (self->pid != (int64_t)getpid()) {
+        pf_reader_release(self);
+        Py_RETURN_NONE;
+    }
     if (!self->is_open) {
         Py_RETURN_NONE;
     }
     if (!pf_reader_enter(self)) {
         return NULL;
     }
-    pf_video_close(&self->video);
-    self->is_open = false;
+    pf_reader_release(self);
     pf_reader_leave(self);
     Py_RETURN_NONE;
 }
@@ -224,9 +165,10 @@ info_dict(const pf_video *v)
         return NULL;
     }
     return Py_BuildValue(
-            "{s:s,s:s,s:N,s:i,s:i,s:i,s:O,s:(ii),s:(ii),s:(ii),s:L,s:L,s:L,"
+            "{s:N,s:s,s:s,s:N,s:i,s:i,s:i,s:O,s:(ii),s:(ii),s:(ii),s:L,s:L,s:L,"
             "s:L,s:L,s:N,s:N,s:O,s:O,s:O,s:N,s:i,s:N,s:d}",
-            "container", v->container_name, "codec", v->codec_name, "pixel_format",
+            "path", PyUnicode_DecodeFSDefault(v->name), "container", v->container_name,
+            "codec", v->codec_name, "pixel_format",
             optional_text(av_get_pix_fmt_name(look->pixel_format)), "width",
             pf_geometry_width_px(&v->geometry), "height",
             pf_geometry_height_px(&v->geometry), "rotation",
@@ -306,8 +248,11 @@ reader_recount(PyObject *object, PyObject *unused)
 }
 
 PyDoc_STRVAR(reader_doc,
-        "Reader(path, stream, max_packets, max_pixels, cache_bytes, /)\n--\n\n"
-        "One scanned video file. stream -1 is the best one.");
+        "Reader(path, data, stream, limits, /)\n--\n\n"
+        "One scanned video. data is None for the file of that path, otherwise a "
+        "buffer\n"
+        "that path is the name of. stream -1 is the best one. limits: max_packets,\n"
+        "max_pixels, cache_bytes, max_bytes and max_seconds, the last two 0 for none.");
 PyDoc_STRVAR(close_doc, "close($self, /)\n--\n\nRelease everything.");
 PyDoc_STRVAR(info_doc, "info($self, /)\n--\n\nWhat the scan found, as a dict.");
 PyDoc_STRVAR(pts_doc,
@@ -321,13 +266,14 @@ static PyMethodDef reader_methods[] = {
         {"info", reader_info, METH_NOARGS, info_doc},
         {"pts", reader_pts, METH_NOARGS, pts_doc},
         {"recount", reader_recount, METH_NOARGS, recount_doc},
+        {"digest", pf_reader_digest, METH_VARARGS, pf_reader_digest_doc},
         {"read", pf_reader_read, METH_VARARGS, pf_reader_read_doc},
         {"read_fitted", pf_reader_read_fitted, METH_VARARGS, pf_reader_read_fitted_doc},
         {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot reader_slots[] = {
-        {Py_tp_new, PF_SLOT(reader_new)},
+        {Py_tp_new, PF_SLOT(pf_reader_new)},
         {Py_tp_dealloc, PF_SLOT(reader_dealloc)},
         {Py_tp_methods, reader_methods},
         {Py_tp_doc, (void *)(uintptr_t)reader_doc},
@@ -365,6 +311,7 @@ ffmpeg_versions(PyObject *module, PyObject *unused)
 
 static PyMethodDef video_methods[] = {
         {"ffmpeg_versions", ffmpeg_versions, METH_NOARGS, versions_doc},
+        {"read_subtitles", pf_read_subtitles, METH_VARARGS, pf_read_subtitles_doc},
         {NULL, NULL, 0, NULL},
 };
 

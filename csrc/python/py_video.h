@@ -10,8 +10,11 @@
 
 typedef struct pf_reader {
     PyObject_HEAD pf_video video;
+    Py_buffer data;   /* pinned while has_data */
+    int64_t pid;      /* of the process that opened it */
     atomic_flag busy; /* one call at a time */
     bool is_open;
+    bool has_data;
 } pf_reader;
 
 /* Lets Ctrl-C through: every tenth of a second the thread that called takes the GIL
@@ -29,7 +32,23 @@ int pf_ask_signals(void *arg);
 /* phasefusion.errors.VideoError; borrowed. self is a reader. */
 PyObject *pf_video_error_class(PyObject *self);
 
-/* Takes the reader for one call; false with an exception when it is closed or busy. */
+/* The same, of the module itself. */
+PyObject *pf_video_module_error(PyObject *module);
+
+/* Sets the exception, mostly of error_class, for a failed open. name is the path that
+ * the user gave, or what the data are called. */
+void pf_raise_open(PyObject *error_class, PyObject *name, pf_status st,
+        const pf_video_error *error);
+
+/* The value of the slot Py_tp_new. */
+PyObject *pf_reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
+
+/* Releases what the reader holds, once. In a forked child that is its own copy; what
+ * another thread of the parent was changing at the fork is left alone. */
+void pf_reader_release(pf_reader *self);
+
+/* Takes the reader for one call; false with an exception when it is closed, busy or of
+ * another process. */
 bool pf_reader_enter(pf_reader *self);
 
 void pf_reader_leave(pf_reader *self);
@@ -37,7 +56,13 @@ void pf_reader_leave(pf_reader *self);
 /* Methods that read frames. */
 extern const char pf_reader_read_doc[];
 extern const char pf_reader_read_fitted_doc[];
+extern const char pf_reader_digest_doc[];
+PyObject *pf_reader_digest(PyObject *object, PyObject *args);
 PyObject *pf_reader_read(PyObject *object, PyObject *args);
 PyObject *pf_reader_read_fitted(PyObject *object, PyObject *args);
+
+/* A function of the module. */
+extern const char pf_read_subtitles_doc[];
+PyObject *pf_read_subtitles(PyObject *module, PyObject *args);
 
 #endif /* PF_PY_VIDEO_H */

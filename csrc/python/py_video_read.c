@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "frames/fit.h"
+#include "video/digest.h"
+#include "video/worker.h"
 
 /* One call: what is asked for, and what comes back beside the pixels. */
 typedef struct read_call {
@@ -56,12 +58,12 @@ raise_read(pf_reader *self, pf_status st)
     }
     if (st == PF_EDATA || st == PF_EIO) {
         PyErr_Format(error_class, "%s: the file changed since it was opened",
-                self->video.path);
+                self->video.name);
         return NULL;
     }
     if (st == PF_EBACKEND) {
         PyErr_Format(error_class, "%s: FFmpeg cannot decode or convert its pictures",
-                self->video.path);
+                self->video.name);
         return NULL;
     }
     return pf_raise(st, "indices");
@@ -306,6 +308,63 @@ pf_reader_read_fitted(PyObject *object, PyObject *args)
                 six == Py_None ? NULL : &normalise);
     }
     PyMem_Free(group);
+    end_call(&call);
+    pf_reader_leave(self);
+    return result;
+}
+
+/* Where the digests of one call go. */
+typedef struct digest_sink {
+    uint64_t *digest; /* (n_slot) */
+    size_t picture_bytes;
+} digest_sink;
+
+static pf_status
+take_digest(void *arg, size_t share, size_t slot, const uint8_t *rgb)
+{
+    digest_sink *into = arg;
+
+    (void)share;
+    into->digest[slot] = pf_digest(rgb, into->picture_bytes);
+    return PF_OK;
+}
+
+const char pf_reader_digest_doc[] =
+        "digest($self, indices, n_thread, sequential, /)\n--\n\n"
+        "Decode frames and give 64 bits of each that tell it from others, uint64\n"
+        "(n,), holding one frame a thread; then the state and the flag of read.";
+
+PyObject *
+pf_reader_digest(PyObject *object, PyObject *args)
+{
+    pf_reader *self = (pf_reader *)object;
+    PyObject *indices, *digests = NULL, *read = NULL, *result = NULL;
+    int n_thread, sequential;
+    read_call call;
+    digest_sink into;
+    const pf_sink sink = {take_digest, &into};
+
+    if (!PyArg_ParseTuple(args, "Oip:digest", &indices, &n_thread, &sequential) ||
+            !pf_reader_enter(self)) {
+        return NULL;
+    }
+    if (begin_call(&call, indices, n_thread, sequential)) {
+        const npy_intp n_slot = (npy_intp)call.wish.n_slot;
+
+        digests = PyArray_ZEROS(1, &n_slot, NPY_UINT64, 0);
+    }
+    if (digests != NULL) {
+        into = (digest_sink){PyArray_DATA(PF_ARRAY(digests)),
+                pf_picture_bytes(&self->video.geometry)};
+        call.wish.sink = &sink;
+        read = run_call(self, &call);
+    }
+    if (read != NULL) {
+        result = Py_BuildValue(
+                "(OOO)", digests, PyTuple_GetItem(read, 0), PyTuple_GetItem(read, 1));
+    }
+    Py_XDECREF(read);
+    Py_XDECREF(digests);
     end_call(&call);
     pf_reader_leave(self);
     return result;

@@ -1,61 +1,16 @@
 /* container.c - opening files and choosing a stream. */
-#define _POSIX_C_SOURCE 200809L
-#define _FILE_OFFSET_BITS 64
 #include "video/container.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <libavutil/avstring.h>
 #include <libavutil/parseutils.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum {
     IO_BYTES = 1 << 16,
     MAX_READ_ERRORS = 256, /* in a row; a damaged file must end too */
+    ENDING_BYTES = 24,
 };
-
-static int
-read_bytes(void *opaque, uint8_t *buffer, int n_byte)
-{
-    pf_container *container = opaque;
-    ssize_t n_read;
-
-    do {
-        n_read = pread(container->fd, buffer, (size_t)n_byte, container->at_byte);
-    } while (n_read < 0 && errno == EINTR);
-    if (n_read < 0) {
-        return AVERROR(errno);
-    }
-    container->at_byte += n_read;
-    return n_read == 0 ? AVERROR_EOF : (int)n_read;
-}
-
-static int64_t
-seek_bytes(void *opaque, int64_t offset, int whence)
-{
-    pf_container *container = opaque;
-
-    switch (whence & ~AVSEEK_FORCE) {
-        case AVSEEK_SIZE:
-            return container->file_bytes;
-        case SEEK_SET:
-            break;
-        case SEEK_CUR:
-            offset += container->at_byte;
-            break;
-        case SEEK_END:
-            offset += container->file_bytes;
-            break;
-        default:
-            return AVERROR(EINVAL);
-    }
-    if (offset < 0) {
-        return AVERROR(EINVAL);
-    }
-    container->at_byte = offset;
-    return offset;
-}
 
 /* Formats that name other files get none: what is asked for is what is read. */
 static int
@@ -81,56 +36,140 @@ pf_container_is_video(const AVStream *stream)
            stream->codecpar->codec_id != AV_CODEC_ID_ANSI;
 }
 
-static pf_status
-open_file(pf_container *container, const char *path, pf_video_error *error)
+/* Formats whose content is elsewhere: their readers open files and sockets, some of
+ * them past io_open and the whitelist. */
+static bool
+names_others(const AVInputFormat *kind)
 {
-    struct stat about;
+    static const char *const listed[] = {"avisynth", "concat", "dash", "hls", "image2",
+            "imf", "rtp", "rtsp", "sap", "sdp", "vapoursynth", "vobsub",
+            "webm_dash_manifest"};
 
-    container->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (container->fd < 0 || fstat(container->fd, &about) != 0) {
-        error->errno_code = errno;
-        return PF_EIO;
+    for (size_t i = 0; i < sizeof listed / sizeof *listed; i++) {
+        if (av_match_name(listed[i], kind->name) != 0) {
+            return true;
+        }
     }
-    if (!S_ISREG(about.st_mode)) {
-        error->reason = S_ISDIR(about.st_mode) ? "it is a directory"
-                                               : "it is not a regular file";
+    return (kind->flags & AVFMT_NOFILE) != 0;
+}
+
+/* "x.mp4" for the ending of a file's name, "" for an odd one or none: the rest of a
+ * name could be taken for a pattern. */
+static void
+ending_of(const pf_source *source, char *ending)
+{
+    const char *dot = source->data == NULL ? strrchr(source->name, '.') : NULL;
+    size_t n_char;
+
+    ending[0] = '\0';
+    if (dot == NULL) {
+        return;
+    }
+    n_char = strlen(dot);
+    if (n_char + 2 > ENDING_BYTES ||
+            strspn(dot + 1, "0123456789abcdefghijklmnopqrstuvwxyz"
+                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != n_char - 1) {
+        return;
+    }
+    ending[0] = 'x';
+    memcpy(ending + 1, dot, n_char + 1);
+}
+
+/* The kind of file by its first bytes, the same for a file and for data. */
+static pf_status
+probe(pf_container *container, const pf_source *source, const AVInputFormat **kind,
+        pf_video_error *error)
+{
+    char ending[ENDING_BYTES];
+    bool by_name = false;
+    int score = av_probe_input_buffer2(container->io, kind, "", NULL, 0, 0);
+
+    ending_of(source, ending);
+    if (score <= AVPROBE_SCORE_RETRY && ending[0] != '\0') {
+        by_name = score < 0;
+        (void)avio_seek(container->io, 0, SEEK_SET);
+        *kind = NULL;
+        score = av_probe_input_buffer2(container->io, kind, ending, NULL, 0, 0);
+    }
+    if (score < 0 || (by_name && names_others(*kind))) {
+        error->av_code = score < 0 ? score : AVERROR_INVALIDDATA;
+        error->reason = "it is not a video file that FFmpeg can read";
+        return score == AVERROR(ENOMEM) ? PF_ENOMEM : PF_EDATA;
+    }
+    if (names_others(*kind)) {
+        error->reason = "it is a list of other files or a network address, which are "
+                        "not opened; give the video itself";
         return PF_EDATA;
     }
-    if (about.st_size == 0) {
-        error->reason = "the file is empty";
-        return PF_EDATA;
-    }
-    container->file_bytes = about.st_size;
     return PF_OK;
 }
 
+/* Probing may decode pictures: of streams that are known by then, none that is larger
+ * than the limit. */
+static int
+find_streams(AVFormatContext *format, const pf_limits *limits)
+{
+    const int64_t most_px = 2 * limits->max_pixels + (1 << 16); /* padding counts */
+    const unsigned n_stream = format->nb_streams;
+    AVDictionary **options = av_calloc(n_stream > 0 ? n_stream : 1, sizeof *options);
+    int code = options == NULL ? AVERROR(ENOMEM) : 0;
+
+    for (unsigned i = 0; code >= 0 && i < n_stream; i++) {
+        code = av_dict_set_int(
+                &options[i], "max_pixels", most_px < INT_MAX ? most_px : INT_MAX, 0);
+    }
+    if (code >= 0) {
+        code = avformat_find_stream_info(format, options);
+    }
+    for (unsigned i = 0; options != NULL && i < n_stream; i++) {
+        av_dict_free(&options[i]);
+    }
+    av_free(options);
+    return code;
+}
+
 static pf_status
-open_format(pf_container *container, const char *path, pf_video_error *error)
+open_io(pf_container *container)
 {
     uint8_t *buffer = av_malloc(IO_BYTES);
 
     if (buffer == NULL) {
         return PF_ENOMEM;
     }
-    container->io = avio_alloc_context(
-            buffer, IO_BYTES, 0, container, read_bytes, NULL, seek_bytes);
+    container->io = avio_alloc_context(buffer, IO_BYTES, 0, &container->cursor,
+            pf_cursor_read, NULL, pf_cursor_seek);
     if (container->io == NULL) {
         av_free(buffer);
         return PF_ENOMEM;
     }
-    container->format = avformat_alloc_context();
-    if (container->format == NULL) {
+    return PF_OK;
+}
+
+static pf_status
+open_format(pf_container *container, const AVInputFormat *kind, const pf_limits *limits,
+        pf_video_error *error)
+{
+    AVFormatContext *format = avformat_alloc_context();
+
+    if (format == NULL) {
         return PF_ENOMEM;
     }
-    container->format->pb = container->io;
-    container->format->io_open = refuse_open;
-    /* On failure FFmpeg frees the context and clears the pointer. */
-    error->av_code = avformat_open_input(&container->format, path, NULL, NULL);
+    format->pb = container->io;
+    format->io_open = refuse_open;
+    format->protocol_whitelist = av_strdup("none"); /* for those that pass io_open by */
+    if (format->protocol_whitelist == NULL) {
+        avformat_free_context(format);
+        return PF_ENOMEM;
+    }
+    /* Without a name there is none to derive others from. On failure FFmpeg frees the
+     * context and clears the pointer. */
+    container->format = format;
+    error->av_code = avformat_open_input(&container->format, "", kind, NULL);
     if (error->av_code < 0) {
         error->reason = "it is not a video file that FFmpeg can read";
         return error->av_code == AVERROR(ENOMEM) ? PF_ENOMEM : PF_EDATA;
     }
-    error->av_code = avformat_find_stream_info(container->format, NULL);
+    error->av_code = find_streams(container->format, limits);
     if (error->av_code < 0) {
         error->reason = "its streams cannot be identified";
         return error->av_code == AVERROR(ENOMEM) ? PF_ENOMEM : PF_EDATA;
@@ -186,6 +225,13 @@ choose_stream(pf_container *container, int stream_index, pf_video_error *error)
     container->stream->discard = AVDISCARD_DEFAULT;
     container->codec = avcodec_find_decoder(container->stream->codecpar->codec_id);
     if (container->codec == NULL) {
+        if (error->detail[0] == '\0') {
+            char tag[AV_FOURCC_MAX_STRING_SIZE];
+
+            (void)snprintf(error->detail, sizeof error->detail, "codec %s, tag %s",
+                    avcodec_get_name(container->stream->codecpar->codec_id),
+                    av_fourcc_make_string(tag, container->stream->codecpar->codec_tag));
+        }
         error->reason = "this FFmpeg has no decoder for its codec";
         return PF_EBACKEND;
     }
@@ -193,20 +239,34 @@ choose_stream(pf_container *container, int stream_index, pf_video_error *error)
 }
 
 pf_status
-pf_container_open(pf_container *container, const char *path, int stream_index,
-        pf_video_error *error)
+pf_container_open_streams(pf_container *container, const pf_source *source,
+        const pf_limits *limits, const pf_poll *poll, pf_video_error *error)
 {
+    const AVInputFormat *kind = NULL;
     pf_status st;
 
-    *container = (pf_container){.fd = -1};
-    st = open_file(container, path, error);
+    *container = (pf_container){.limits = *limits, .last_dts = INT64_MAX};
+    st = pf_cursor_open(&container->cursor, source, limits, poll, error);
     if (st == PF_OK) {
-        st = open_format(container, path, error);
+        st = open_io(container);
     }
     if (st == PF_OK) {
-        st = choose_stream(container, stream_index, error);
+        st = probe(container, source, &kind, error);
     }
-    return st;
+    if (st == PF_OK) {
+        st = open_format(container, kind, limits, error);
+    }
+    return container->cursor.stopped ? PF_EBACKEND : st;
+}
+
+pf_status
+pf_container_open(pf_container *container, const pf_source *source, int stream_index,
+        const pf_limits *limits, const pf_poll *poll, pf_video_error *error)
+{
+    const pf_status st =
+            pf_container_open_streams(container, source, limits, poll, error);
+
+    return st == PF_OK ? choose_stream(container, stream_index, error) : st;
 }
 
 /* Matroska has a duration of the file alone; muxers write that of a stream as a tag. */
@@ -248,8 +308,39 @@ pf_container_stated_s(const pf_container *container)
     return tag_s > 0.0 && tag_s < whole_s ? tag_s : 0.0;
 }
 
+/* Counts a packet of the chosen stream and the time it adds, which is never more than
+ * is presented, so that a stream within the limits passes. */
+static pf_status
+count_packet(pf_container *container, const AVPacket *packet)
+{
+    const pf_limits *limits = &container->limits;
+    const int64_t before = container->last_dts;
+    const int64_t dts = packet->dts;
+    const int64_t most = INT64_C(1) << 60; /* beyond it times are nonsense */
+
+    if (++container->n_packet > limits->max_packets) {
+        container->beyond = (pf_beyond){"it has more packets than", "max_frames",
+                (double)limits->max_packets, 0.0};
+        return PF_EOVERFLOW;
+    }
+    if (dts == AV_NOPTS_VALUE || dts > most || dts < -most) {
+        return PF_OK;
+    }
+    container->last_dts = dts;
+    if (dts > before && (packet->flags & AV_PKT_FLAG_DISCARD) == 0) {
+        container->lasts_s +=
+                (double)(dts - before) * av_q2d(container->stream->time_base);
+    }
+    if (limits->max_s > 0.0 && container->lasts_s > limits->max_s) {
+        container->beyond =
+                (pf_beyond){"it lasts longer than", "max_seconds", limits->max_s, 0.0};
+        return PF_EOVERFLOW;
+    }
+    return PF_OK;
+}
+
 pf_status
-pf_container_next(pf_container *container, AVPacket *packet, bool *got)
+pf_container_next_any(pf_container *container, AVPacket *packet, bool *got)
 {
     int n_failed = 0;
 
@@ -257,27 +348,38 @@ pf_container_next(pf_container *container, AVPacket *packet, bool *got)
     while (n_failed < MAX_READ_ERRORS) {
         const int code = av_read_frame(container->format, packet);
 
+        if (container->cursor.stopped) {
+            return PF_EBACKEND;
+        }
+        if (code >= 0) {
+            *got = true;
+            return PF_OK;
+        }
         if (code == AVERROR_EOF) {
             return PF_OK;
         }
         if (code == AVERROR(ENOMEM)) {
             return PF_ENOMEM;
         }
-        if (code < 0) {
-            n_failed++;
-            container->n_read_error++;
-            if (container->io->eof_reached) {
-                return PF_OK; /* nothing can follow */
-            }
-            continue;
+        n_failed++;
+        container->n_read_error++;
+        if (container->io->eof_reached) {
+            return PF_OK; /* nothing can follow */
         }
-        if (packet->stream_index == container->stream->index) {
-            *got = true;
-            return PF_OK;
-        }
-        av_packet_unref(packet);
     }
     return PF_OK;
+}
+
+pf_status
+pf_container_next(pf_container *container, AVPacket *packet, bool *got)
+{
+    pf_status st;
+
+    do {
+        av_packet_unref(packet);
+        st = pf_container_next_any(container, packet, got);
+    } while (st == PF_OK && *got && packet->stream_index != container->stream->index);
+    return st == PF_OK && *got ? count_packet(container, packet) : st;
 }
 
 void
@@ -288,9 +390,6 @@ pf_container_close(pf_container *container)
         av_freep(&container->io->buffer);
         avio_context_free(&container->io);
     }
-    if (container->fd >= 0) {
-        (void)close(container->fd);
-        container->fd = -1;
-    }
+    pf_cursor_close(&container->cursor);
     container->stream = NULL;
 }

@@ -4,44 +4,47 @@
 
 #include "base/pf.h"
 #include "video/compat.h"
-#include "video/log.h"
-
-/* What went wrong, for the message: FFmpeg's code and words, or errno. */
-typedef struct pf_video_error {
-    int errno_code;            /* of the operating system, 0 when not its fault */
-    int av_code;               /* of FFmpeg, 0 when not its fault */
-    char detail[PF_LOG_BYTES]; /* the first error that FFmpeg logged */
-    const char *reason;        /* ours, in plain words; static storage */
-} pf_video_error;
-
-/* Called now and then from the thread that called in; not 0 means stop. */
-typedef struct pf_poll {
-    int (*ask)(void *arg);
-    void *arg;
-} pf_poll;
+#include "video/source.h"
 
 typedef struct pf_container {
-    int fd;
-    int64_t file_bytes;
-    int64_t at_byte;
+    pf_cursor cursor;
     AVFormatContext *format;
     AVIOContext *io;
     AVStream *stream;     /* the chosen one; belongs to format */
     const AVCodec *codec; /* its decoder */
     int n_read_error;     /* av_read_frame failures so far */
+    pf_limits limits;
+    pf_beyond beyond; /* set with PF_EOVERFLOW */
+    int64_t n_packet; /* of the chosen stream so far */
+    int64_t last_dts;
+    double lasts_s; /* so far, at least */
 } pf_container;
 
-/* Opens a regular file and chooses its video stream: stream_index, or for -1 the best
- * one (no cover picture; the largest, then the one marked default, then the lower
- * index). Playlists and other formats that open further files are refused.
- * PF_EIO: the file cannot be opened, error->errno_code says why. PF_EDATA: no such
- * video in it. The container must be closed in every case. */
-PF_NODISCARD pf_status pf_container_open(pf_container *container, const char *path,
-        int stream_index, pf_video_error *error);
+/* Opens a source and chooses its video stream: stream_index, or for -1 the best one (no
+ * cover picture; the largest, then the one marked default, then the lower index). What
+ * kind of file it is is seen from its bytes; a name's ending only helps where they
+ * leave it open. Playlists and other formats that name further files are refused, and
+ * nothing but the source is ever opened. poll may be NULL; what it asks for while the
+ * container is open comes back as PF_EBACKEND.
+ * PF_EIO, PF_EOVERFLOW: as pf_cursor_open. PF_EDATA: no such video in it. The container
+ * must be closed in every case. */
+PF_NODISCARD pf_status pf_container_open(pf_container *container,
+        const pf_source *source, int stream_index, const pf_limits *limits,
+        const pf_poll *poll, pf_video_error *error);
+
+/* The same without the choice: container->stream stays NULL. */
+PF_NODISCARD pf_status pf_container_open_streams(pf_container *container,
+        const pf_source *source, const pf_limits *limits, const pf_poll *poll,
+        pf_video_error *error);
 
 /* The next packet of the chosen stream. *got is false at the end of the file. Damaged
- * stretches are skipped and counted in n_read_error. */
+ * stretches are skipped and counted in n_read_error. PF_EBACKEND: the poll asked to
+ * stop. PF_EOVERFLOW: the stream goes on beyond a limit, as container->beyond says. */
 PF_NODISCARD pf_status pf_container_next(
+        pf_container *container, AVPacket *packet, bool *got);
+
+/* The next packet of any stream that is not set to be discarded; uncounted. */
+PF_NODISCARD pf_status pf_container_next_any(
         pf_container *container, AVPacket *packet, bool *got);
 
 /* Duration of the chosen stream as the header states it, in seconds; 0 when it states

@@ -9,7 +9,6 @@
 
 enum {
     MAX_ERRORS_IN_A_ROW = 64,
-    POLL_PACKETS = 16,
 };
 
 static void
@@ -118,6 +117,22 @@ take_picture(pf_worker *w)
     return pf_worker_deliver(w, i);
 }
 
+/* A decoder that lacks what was left out may say so in its log alone. A plain decode
+ * lacks nothing, and many sound streams make it complain. */
+static pf_status
+heed_log(pf_worker *w)
+{
+    const int64_t n_logged = pf_log_errors(w->job->decoder_threads > 1);
+    const bool is_new = n_logged != w->n_logged;
+    const pf_plan *plan = w->job->plan;
+
+    w->n_logged = n_logged;
+    if (!is_new || plan == NULL || plan->is_needed == NULL) {
+        return PF_OK;
+    }
+    return pf_worker_note_error(w, w->last_sent);
+}
+
 /* Sends packet i, or for -1 the end of the run, and takes what comes out. */
 static pf_status
 feed(pf_worker *w, int64_t i)
@@ -156,16 +171,16 @@ feed(pf_worker *w, int64_t i)
         st = take_picture(w);
         av_frame_unref(w->frame);
     }
-    return st;
+    return st == PF_OK ? heed_log(w) : st;
 }
 
 static bool
-must_stop(pf_worker *w, int64_t i)
+must_stop(const pf_worker *w)
 {
     pf_job *j = w->job;
 
-    if (w->share == 0 && i % POLL_PACKETS == 0 && j->poll != NULL &&
-            j->poll->ask != NULL && j->poll->ask(j->poll->arg) != 0) {
+    if (w->share == 0 && j->poll != NULL && j->poll->ask != NULL &&
+            j->poll->ask(j->poll->arg) != 0) {
         atomic_store(&j->stop, true);
     }
     return atomic_load(&j->stop);
@@ -190,13 +205,13 @@ decode_run(pf_worker *w, const pf_run *run)
     w->n_left = run->n_target;
     w->place = 0;
     w->last_sent = run->first;
+    w->n_logged = pf_log_errors(j->decoder_threads > 1);
     for (int64_t i = run->first; i <= run->last && !is_finished(w); i++) {
-        if (must_stop(w, i)) {
+        if (must_stop(w)) {
             return PF_EBACKEND;
         }
-        if (j->plan != NULL && j->plan->drop &&
-                (j->index->packet[i].flags & PF_PACKET_UNREFERENCED) != 0 &&
-                pf_plan_find(j->plan, run, i) == NULL) {
+        if (j->plan != NULL && j->plan->is_needed != NULL &&
+                j->plan->is_needed[i] == 0) {
             continue;
         }
         st = feed(w, i);
@@ -266,11 +281,11 @@ work_together(pf_job *j, size_t n_thread)
     return st;
 }
 
-/* One decoder over all packets, without a plan. */
+/* One decoder over packets 0..last, without a plan. */
 static pf_status
-decode_all(pf_job *j)
+decode_up_to(pf_job *j, int64_t last)
 {
-    const pf_run run = {.last = j->index->n_packet - 1, .first_rank = INT64_MIN};
+    const pf_run run = {.last = last, .first_rank = INT64_MIN};
     pf_worker w = {.job = j};
     pf_status st = pf_worker_open(&w);
 
@@ -289,11 +304,12 @@ pf_decode_count(
             .index = index,
             .poll = poll,
             .look = look,
-            .counts = true};
+            .counts = true,
+            .decoder_threads = 1};
     pf_status st;
 
     *look = (pf_look){0};
-    st = decode_all(&j);
+    st = decode_up_to(&j, index->n_packet - 1);
     if (st == PF_OK) {
         st = pf_index_list(index, j.order, j.n_order);
     }
@@ -309,10 +325,34 @@ pf_status
 pf_decode_look(const pf_stream *stream, const pf_index *index, pf_look *look,
         const pf_poll *poll)
 {
-    pf_job j = {.stream = stream, .index = index, .poll = poll, .look = look};
+    pf_job j = {.stream = stream,
+            .index = index,
+            .poll = poll,
+            .look = look,
+            .decoder_threads = 1};
+
+    pf_status st;
 
     *look = (pf_look){0};
-    return decode_all(&j);
+    st = decode_up_to(&j, 0); /* a decoder that is told of the end holds nothing back */
+    if (st == PF_OK && !look->seen) {
+        st = decode_up_to(&j, index->n_packet - 1);
+    }
+    return st;
+}
+
+/* Threads that no run is left for work inside the decoders of the others; not so for
+ * codecs whose decoders then keep quiet about damage that they notice alone. */
+static int
+decoder_threads(const pf_stream *stream, const pf_wish *wish, size_t n_worker)
+{
+    switch (stream->par->codec_id) {
+        case AV_CODEC_ID_VP9:
+        case AV_CODEC_ID_AV1:
+            return wish->sequential ? 1 : (int)((size_t)wish->n_thread / n_worker);
+        default:
+            return 1;
+    }
 }
 
 pf_status
@@ -341,7 +381,10 @@ pf_decode_frames(const pf_stream *stream, const pf_index *index,
     j.plan = &plan;
     memset(wish->state, PF_FRAME_MISSING, wish->n_slot);
     if (plan.n_run > 0) {
-        st = work_together(&j, n_thread < plan.n_run ? n_thread : plan.n_run);
+        const size_t n_worker = n_thread < plan.n_run ? n_thread : plan.n_run;
+
+        j.decoder_threads = decoder_threads(stream, wish, n_worker);
+        st = work_together(&j, n_worker);
     }
     *damaged = atomic_load(&j.damaged);
     if (st == PF_OK) {

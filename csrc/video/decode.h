@@ -8,7 +8,7 @@
 
 /* What a stream needs to be decoded, apart from its packets. */
 typedef struct pf_stream {
-    const char *path; /* of the file, to read packets that are not in memory */
+    pf_source source; /* to read packets that are not in memory */
     int stream_index;
     AVCodecParameters *par;
     const AVCodec *codec;
@@ -51,7 +51,7 @@ typedef struct pf_wish {
     const pf_sink *sink; /* or NULL and, instead, what takes the pictures one by one */
     uint8_t *state;      /* (n_slot) pf_frame_state */
     int n_thread;        /* >= 1; this many threads at most, the caller's included */
-    bool sequential;     /* decode from the start and leave nothing out */
+    bool sequential;     /* decode from the start, leave nothing out, on one thread */
     const pf_poll *poll; /* asked from the calling thread only */
 } pf_wish;
 

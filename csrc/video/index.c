@@ -5,7 +5,6 @@
 #include <string.h>
 
 enum {
-    MAX_REORDER = 32,      /* no codec here may move a picture further than this */
     POLL_PACKETS = 1 << 9, /* packets between two looks at the poll */
     PACKET_BYTES = 512,    /* of memory beside the payload, about */
 };
@@ -141,6 +140,10 @@ classify(scanner *s, const AVPacket *packet, pf_packet *entry, const char **susp
     if (picture.n_shown == 0) {
         entry->flags |= PF_PACKET_HIDDEN;
     }
+    entry->flags |= picture.has_slots ? (uint32_t)PF_PACKET_SLOTS : 0;
+    entry->flags |= picture.relies_on_last ? (uint32_t)PF_PACKET_RELIES : 0;
+    entry->read_slots = picture.read_slots;
+    entry->stored_slots = picture.stored_slots;
     if (side_data_changes(packet)) {
         s->has_side_data = true;
     }
@@ -185,9 +188,9 @@ append(pf_index *index)
     return &index->packet[index->n_packet++];
 }
 
-/* Keeps a reference to the packet, until the cache is full: then to none. */
+/* Keeps the packet, which is left empty, until the cache is full: then none. */
 static pf_status
-hold(pf_index *index, const AVPacket *packet, const pf_limits *limits)
+hold(pf_index *index, AVPacket *packet, const pf_limits *limits)
 {
     pf_packet *entry = &index->packet[index->n_packet - 1];
 
@@ -202,8 +205,12 @@ hold(pf_index *index, const AVPacket *packet, const pf_limits *limits)
         index->held = false;
         return PF_OK;
     }
-    entry->held = av_packet_clone(packet);
-    return entry->held == NULL ? PF_ENOMEM : PF_OK;
+    entry->held = av_packet_alloc();
+    if (entry->held == NULL) {
+        return PF_ENOMEM;
+    }
+    av_packet_move_ref(entry->held, packet);
+    return PF_OK;
 }
 
 /* Timestamps near the ends of the type are nonsense and would overflow sums. */
@@ -327,10 +334,10 @@ check_delay(const pf_index *index, int video_delay)
         const int64_t rank = index->packet[i].rank;
         int n_later = 0;
 
-        if (rank - i > MAX_REORDER || i - rank > MAX_REORDER) {
+        if (rank - i > PF_MAX_REORDER || i - rank > PF_MAX_REORDER) {
             return "pictures are reordered too far";
         }
-        for (int64_t k = i - 1; k >= 0 && k >= i - 2 * MAX_REORDER; k--) {
+        for (int64_t k = i - 1; k >= 0 && k >= i - 2 * PF_MAX_REORDER; k--) {
             n_later += index->packet[k].rank > rank;
         }
         if (n_later > video_delay) {
@@ -414,7 +421,8 @@ settle_flags(pf_index *index, const scanner *s)
             entry->flags &= ~(uint32_t)PF_PACKET_UNREFERENCED;
         }
         if (s->has_side_data && i > 0) {
-            entry->flags &= ~(uint32_t)(PF_PACKET_STARTS | PF_PACKET_UNREFERENCED);
+            entry->flags &= ~(uint32_t)(PF_PACKET_STARTS | PF_PACKET_UNREFERENCED |
+                                        PF_PACKET_SLOTS);
         }
     }
 }
@@ -450,138 +458,6 @@ pf_index_scan(pf_index *index, pf_container *container, const pf_limits *limits,
     }
     scanner_free(&s);
     return st;
-}
-
-static int
-compare_pts(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a;
-    const int64_t y = *(const int64_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-/* Fills pts from the packets' pts (or dts); false when one is missing. */
-static bool
-collect_times(const pf_index *index, bool use_dts, int64_t *pts)
-{
-    for (int64_t i = 0; i < index->n_frame; i++) {
-        const pf_packet *entry = &index->packet[index->frame_packet[i]];
-
-        pts[i] = use_dts ? entry->dts : entry->pts;
-        if (pts[i] == AV_NOPTS_VALUE) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Sorts when that moves no time further than pictures can be reordered: the times are
- * right and only assigned in stream order. false: they jump. */
-static bool
-sort_times(int64_t *pts, int64_t n_frame)
-{
-    int64_t highest = INT64_MIN;
-    int64_t n_below = 0; /* in a row below the highest so far */
-
-    for (int64_t i = 0; i < n_frame; i++) {
-        n_below = pts[i] < highest ? n_below + 1 : 0;
-        highest = pts[i] > highest ? pts[i] : highest;
-        if (n_below > MAX_REORDER) {
-            return false;
-        }
-    }
-    qsort(pts, (size_t)n_frame, sizeof *pts, compare_pts);
-    return true;
-}
-
-/* A clock that was set back (joined files, a wrapped counter) goes on where it was. */
-static void
-unfold_times(int64_t *pts, int64_t n_frame, int64_t nominal_pts)
-{
-    int64_t shift = 0;
-
-    for (int64_t i = 1; i < n_frame; i++) {
-        if (pts[i] + shift < pts[i - 1]) {
-            shift = pts[i - 1] + nominal_pts - pts[i];
-        }
-        pts[i] += shift;
-    }
-}
-
-/* Decoding times run ahead of presentation by a constant: half of the frames whose
- * presentation time is known say at most how much. */
-static pf_status
-shift_times(const pf_index *index, int64_t *pts)
-{
-    int64_t *ahead = calloc((size_t)index->n_frame, sizeof *ahead);
-    int64_t n_known = 0;
-    int64_t shift;
-
-    if (ahead == NULL) {
-        return PF_ENOMEM;
-    }
-    for (int64_t i = 0; i < index->n_frame; i++) {
-        const int64_t known = index->packet[index->frame_packet[i]].pts;
-
-        if (known != AV_NOPTS_VALUE) {
-            ahead[n_known++] = known - pts[i];
-        }
-    }
-    qsort(ahead, (size_t)n_known, sizeof *ahead, compare_pts);
-    shift = n_known > 0 ? ahead[n_known / 2] : 0;
-    for (int64_t i = 0; i < index->n_frame; i++) {
-        pts[i] += shift;
-    }
-    free(ahead);
-    return PF_OK;
-}
-
-/* The time of every frame, by what the stream has: pts, dts or its rate alone. */
-static pf_status
-find_times(const pf_index *index, int64_t nominal_pts, int64_t *pts)
-{
-    const int64_t n = index->n_frame;
-
-    if (collect_times(index, false, pts)) {
-        if (!sort_times(pts, n)) {
-            unfold_times(pts, n, nominal_pts);
-        }
-        return PF_OK;
-    }
-    if (collect_times(index, true, pts) && sort_times(pts, n)) {
-        return shift_times(index, pts);
-    }
-    for (int64_t i = 0; i < n; i++) {
-        pts[i] = i * nominal_pts;
-    }
-    return PF_OK;
-}
-
-pf_status
-pf_index_times(pf_index *index, int64_t nominal_pts)
-{
-    const int64_t n = index->n_frame;
-    int64_t *pts = calloc((size_t)(n > 0 ? n : 1), sizeof *pts);
-    int64_t last_pts;
-
-    free(index->frame_pts); /* of the order before this one, perhaps shorter */
-    index->frame_pts = pts;
-    index->end_pts = 0;
-    if (pts == NULL || find_times(index, nominal_pts, pts) != PF_OK) {
-        index->n_frame = 0; /* a frame without a time cannot be asked for */
-        return PF_ENOMEM;
-    }
-    if (n == 0) {
-        return PF_OK;
-    }
-    last_pts = index->packet[index->frame_packet[n - 1]].duration_pts;
-    if (last_pts <= 0) {
-        last_pts = n > 1 && pts[n - 1] > pts[n - 2] ? pts[n - 1] - pts[n - 2]
-                                                    : nominal_pts;
-    }
-    index->end_pts = pts[n - 1] + last_pts;
-    return PF_OK;
 }
 
 void

@@ -13,7 +13,11 @@ enum {
     PF_PACKET_UNREFERENCED = 4, /* may be left out when its picture is not wanted */
     PF_PACKET_CUT = 8,          /* decoded but not presented: edit list */
     PF_PACKET_HIDDEN = 16,      /* shows no picture */
+    PF_PACKET_SLOTS = 32,       /* read_slots and stored_slots are known */
+    PF_PACKET_RELIES = 64,      /* on the packet before it, beside the slots */
 };
+
+enum { PF_MAX_REORDER = 32 }; /* no codec here may move a picture further than this */
 
 typedef struct pf_packet {
     AVPacket *held; /* NULL when the stream is larger than the cache */
@@ -24,6 +28,8 @@ typedef struct pf_packet {
     int32_t order_count; /* H.264 and HEVC: picture order count */
     int32_t temporal_id;
     uint32_t flags;
+    uint8_t read_slots; /* VP9 and AV1, see nal.h */
+    uint8_t stored_slots;
 } pf_packet;
 
 typedef struct pf_index {
@@ -45,15 +51,9 @@ typedef struct pf_index {
             *suspect; /* why the packets alone do not give the order; NULL: they do */
 } pf_index;
 
-typedef struct pf_limits {
-    int64_t max_packets;
-    int64_t max_pixels;  /* of one picture */
-    int64_t cache_bytes; /* larger streams are read from disk again at each use */
-} pf_limits;
-
 /* Reads every packet of the container's stream once and, where their headers suffice,
  * sets frame_packet and rank; otherwise suspect says why not and the order must be
- * counted. PF_EOVERFLOW: more packets than the limit. */
+ * counted. PF_EOVERFLOW: more than the limits allow, as container->beyond says. */
 PF_NODISCARD pf_status pf_index_scan(pf_index *index, pf_container *container,
         const pf_limits *limits, const pf_poll *poll);
 

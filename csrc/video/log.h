@@ -4,11 +4,20 @@
 #define PF_VIDEO_LOG_H
 
 #include "base/pf.h"
+#include "video/compat.h"
 
 #define PF_LOG_BYTES 240
 
 /* Installs the callback; once, at import. Calls no Python. */
 void pf_log_install(void);
+
+/* Messages of this decoder are not printed, whatever thread they come from. */
+void pf_log_own(AVCodecContext *decoder);
+
+/* Errors that FFmpeg logged so far, between begin and end, on the calling thread; and
+ * those of all our decoders on threads that FFmpeg started. Only a difference means
+ * something. */
+int64_t pf_log_errors(bool of_all_threads);
 
 /* From here to pf_log_end the calling thread's messages are not printed. When text is
  * not NULL the first error among them is stored there (PF_LOG_BYTES bytes). */

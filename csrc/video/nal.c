@@ -375,6 +375,9 @@ pf_nal_init(
     if (extradata == NULL || extradata_bytes < 7) {
         return;
     }
+    if (syntax == PF_SYNTAX_AV1 && extradata[0] == 0x81) {
+        (void)pf_av1_read(&nal->av1, extradata + 4, extradata_bytes - 4);
+    }
     if (syntax == PF_SYNTAX_H264 && extradata[0] == 1) {
         init_avcc(nal, extradata, extradata_bytes);
     }
@@ -409,7 +412,7 @@ pf_nal_read(pf_nal *nal, const uint8_t *data, size_t data_bytes)
             picture = pf_vp9_read(data, data_bytes);
             break;
         case PF_SYNTAX_AV1:
-            picture = pf_av1_read(data, data_bytes);
+            picture = pf_av1_read(&nal->av1, data, data_bytes);
             break;
         case PF_SYNTAX_OTHER:
             picture.n_shown = 1;

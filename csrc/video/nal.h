@@ -22,11 +22,26 @@ typedef struct pf_picture {
     bool resets;          /* nothing after it, in any order, refers to before it */
     bool starts;          /* decoding may start here; pictures shown earlier excepted */
     bool unreferenced;    /* no picture of its sub-layer or below refers to it */
+    bool has_slots;       /* VP9 and AV1: the next three are known */
+    bool relies_on_last;  /* takes over what the packet before it left behind */
+    uint8_t read_slots;   /* one bit a slot for pictures that it may refer to */
+    uint8_t stored_slots; /* and that it goes into */
     bool carries_headers; /* sequence or picture parameter sets */
     bool whole_headers;   /* enough of them to decode the picture */
 } pf_picture;
 
 #define PF_NAL_MAX_HEADERS 64
+
+/* What an AV1 sequence header says about the frame headers after it. */
+typedef struct pf_av1 {
+    bool known;  /* false: they cannot be followed to their end */
+    int id_bits; /* of a frame number, 0: none */
+    int id_change_bits;
+    int order_bits;    /* of an order hint */
+    int screen_tools;  /* 0 never, 1 always, 2 chosen by each frame */
+    int whole_vectors; /* the same for motion in whole pixels */
+    uint8_t key_slots; /* slots that hold key frames */
+} pf_av1;
 
 /* What is remembered between the packets of one stream. */
 typedef struct pf_nal {
@@ -37,9 +52,10 @@ typedef struct pf_nal {
     bool headers_change;  /* a parameter set came that the first packet did not have */
     bool hidden_pictures; /* HEVC: pictures may be flagged as not for output */
     bool first_seen;
+    pf_av1 av1;
 } pf_nal;
 
-/* Reads the parameter sets of the stream's extradata (avcC, hvcC or Annex B; NULL when
+/* Reads the headers of the stream's extradata (avcC, hvcC, av1C or Annex B; NULL when
  * there is none). */
 void pf_nal_init(pf_nal *nal, pf_syntax syntax, const uint8_t *extradata,
         size_t extradata_bytes);
@@ -47,9 +63,9 @@ void pf_nal_init(pf_nal *nal, pf_syntax syntax, const uint8_t *extradata,
 /* The facts about the next packet; packets must come in stream order. */
 pf_picture pf_nal_read(pf_nal *nal, const uint8_t *data, size_t data_bytes);
 
-/* The same for one packet of a codec that needs no memory of earlier ones. */
+/* The same for one packet of a codec that needs little or no memory of earlier ones. */
 pf_picture pf_vp8_read(const uint8_t *data, size_t data_bytes);
 pf_picture pf_vp9_read(const uint8_t *data, size_t data_bytes);
-pf_picture pf_av1_read(const uint8_t *data, size_t data_bytes);
+pf_picture pf_av1_read(pf_av1 *av1, const uint8_t *data, size_t data_bytes);
 
 #endif /* PF_VIDEO_NAL_H */

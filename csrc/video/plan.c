@@ -89,6 +89,33 @@ group(pf_plan *plan, const pf_index *index, bool joined)
     }
 }
 
+/* From the last packet of a run back: a packet is needed for a target in it, for a
+ * slot that a needed one reads, or because a needed one relies on it. Where slots are
+ * not known, every picture that may be referred to is. */
+static void
+mark_needed(pf_plan *plan, const pf_index *index, const pf_run *run)
+{
+    uint32_t slots = 0;
+    bool relied = false;
+
+    for (int64_t i = run->last; i >= run->first; i--) {
+        const pf_packet *packet = &index->packet[i];
+        const bool knows_slots = (packet->flags & PF_PACKET_SLOTS) != 0;
+        const bool referred = knows_slots
+                                      ? relied || (packet->stored_slots & slots) != 0
+                                      : (packet->flags & PF_PACKET_UNREFERENCED) == 0;
+
+        if (!referred && pf_plan_find(plan, run, i) == NULL) {
+            continue;
+        }
+        plan->is_needed[i] = 1;
+        slots = knows_slots
+                        ? (slots & ~(uint32_t)packet->stored_slots) | packet->read_slots
+                        : 0xff;
+        relied = (packet->flags & PF_PACKET_RELIES) != 0;
+    }
+}
+
 pf_status
 pf_plan_make(pf_plan *plan, const pf_index *index, const int64_t *frame, size_t n_slot,
         bool sequential, bool joined)
@@ -104,7 +131,6 @@ pf_plan_make(pf_plan *plan, const pf_index *index, const int64_t *frame, size_t 
         return PF_ENOMEM;
     }
     sequential = sequential || index->counted;
-    plan->drop = !sequential;
     for (size_t i = 0; i < n_slot; i++) {
         pf_target *target = &plan->target[i];
 
@@ -121,6 +147,15 @@ pf_plan_make(pf_plan *plan, const pf_index *index, const int64_t *frame, size_t 
     if (sequential) {
         plan->run[0].last = index->n_packet - 1; /* ends when all targets came */
         plan->run[0].first_rank = INT64_MIN;
+        return PF_OK;
+    }
+    plan->is_needed = calloc((size_t)index->n_packet, 1);
+    if (plan->is_needed == NULL) {
+        pf_plan_free(plan);
+        return PF_ENOMEM;
+    }
+    for (size_t k = 0; k < plan->n_run; k++) {
+        mark_needed(plan, index, &plan->run[k]);
     }
     return PF_OK;
 }
@@ -152,5 +187,6 @@ pf_plan_free(pf_plan *plan)
 {
     free(plan->target);
     free(plan->run);
+    free(plan->is_needed);
     *plan = (pf_plan){0};
 }

@@ -26,8 +26,8 @@ typedef struct pf_plan {
     size_t n_target;
     pf_run *run; /* (n_run) */
     size_t n_run;
-    bool by_place; /* keys are places in the output */
-    bool drop;     /* unreferenced packets that hold no target are left out */
+    bool by_place;      /* keys are places in the output */
+    uint8_t *is_needed; /* (n_packet) 0: may be left out; NULL: all are needed */
 } pf_plan;
 
 /* For frames (n_slot indices in 0..n_frame-1). sequential: one run from the start with

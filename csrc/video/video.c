@@ -52,7 +52,7 @@ copy_container(pf_video *video, const pf_container *container, const pf_limits *
             avcodec_parameters_copy(video->stream.par, stream->codecpar) < 0) {
         return PF_ENOMEM;
     }
-    video->stream.path = video->path;
+    video->stream.source.stamp = container->cursor.stamp;
     video->stream.stream_index = stream->index;
     video->stream.codec = container->codec;
     video->stream.time_base = stream->time_base;
@@ -82,6 +82,14 @@ nominal_pts(const pf_video *video)
     return pts >= 1 && pts < INT64_C(1) << 40 ? pts : 1;
 }
 
+static pf_status
+beyond_pixels(const pf_limits *limits, int64_t n_pixel, pf_video_error *error)
+{
+    error->beyond = (pf_beyond){"its pictures have more pixels than", "max_pixels",
+            (double)limits->max_pixels, (double)n_pixel};
+    return PF_EOVERFLOW;
+}
+
 /* The size and orientation of the delivered frames follow the first picture. */
 static pf_status
 settle_geometry(pf_video *video, pf_video_error *error)
@@ -89,13 +97,19 @@ settle_geometry(pf_video *video, pf_video_error *error)
     const pf_look *look = &video->look;
     const int64_t n_pixel = (int64_t)look->width_px * look->height_px;
 
-    if (!look->seen || video->index.n_frame == 0) {
+    if (!look->seen && strstr(error->detail, "max pixel count") != NULL) {
+        return beyond_pixels(&video->stream.limits, 0, error); /* by the decoder */
+    }
+    if (!look->seen || video->index.n_frame == 0 || n_pixel < 1) {
         error->reason = "not one frame of it can be decoded";
         return PF_EDATA;
     }
-    if (look->width_px < 1 || look->height_px < 1 ||
-            n_pixel > video->stream.limits.max_pixels) {
-        error->reason = "its pictures have more pixels than max_pixels allows";
+    if (n_pixel > video->stream.limits.max_pixels) {
+        return beyond_pixels(&video->stream.limits, n_pixel, error);
+    }
+    if (video->index.n_frame > video->stream.limits.max_packets) {
+        error->beyond = (pf_beyond){"it has more frames than", "max_frames",
+                (double)video->stream.limits.max_packets, (double)video->index.n_frame};
         return PF_EOVERFLOW;
     }
     video->geometry.stored_width_px = look->width_px;
@@ -111,23 +125,24 @@ scan(pf_video *video, int stream_index, const pf_limits *limits, const pf_poll *
         pf_video_error *error)
 {
     pf_container container;
-    pf_status st = pf_container_open(&container, video->path, stream_index, error);
+    pf_status st = pf_container_open(
+            &container, &video->stream.source, stream_index, limits, poll, error);
 
     if (st == PF_OK) {
         st = copy_container(video, &container, limits);
     }
     if (st == PF_OK) {
         const AVCodecParameters *par = video->stream.par;
+        const int64_t n_pixel = (int64_t)par->width * par->height;
 
-        if ((int64_t)par->width * par->height > limits->max_pixels) {
-            error->reason = "its pictures have more pixels than max_pixels allows";
-            st = PF_EOVERFLOW;
+        if (n_pixel > limits->max_pixels) {
+            st = beyond_pixels(limits, n_pixel, error);
         }
     }
     if (st == PF_OK) {
         st = pf_index_scan(&video->index, &container, limits, poll);
         if (st == PF_EOVERFLOW) {
-            error->reason = "it has more packets than max_frames allows";
+            error->beyond = container.beyond;
         }
     }
     pf_container_close(&container);
@@ -153,20 +168,40 @@ find_order(pf_video *video, const pf_poll *poll)
     return pf_decode_count(&video->stream, index, &video->look, poll);
 }
 
+/* The times of the frames, and whether they are within the limit. */
+static pf_status
+settle_times(pf_video *video, pf_video_error *error)
+{
+    const pf_index *index = &video->index;
+    const double max_s = video->stream.limits.max_s;
+    const pf_status st = pf_index_times(&video->index, nominal_pts(video));
+
+    if (st == PF_OK && max_s > 0.0 &&
+            (double)(index->end_pts - index->frame_pts[0]) *
+                            av_q2d(video->stream.time_base) >
+                    max_s) {
+        error->beyond = (pf_beyond){"it lasts longer than", "max_seconds", max_s, 0.0};
+        return PF_EOVERFLOW;
+    }
+    return st;
+}
+
 pf_status
-pf_video_open(pf_video *video, const char *path, int stream_index,
+pf_video_open(pf_video *video, const pf_source *source, int stream_index,
         const pf_limits *limits, const pf_poll *poll, pf_video_error *error)
 {
-    const size_t n_byte = strlen(path) + 1;
+    const size_t n_byte = strlen(source->name) + 1;
     pf_status st = PF_OK;
 
     *video = (pf_video){0};
     *error = (pf_video_error){0};
-    video->path = malloc(n_byte);
-    if (video->path == NULL) {
+    video->name = malloc(n_byte);
+    if (video->name == NULL) {
         return PF_ENOMEM;
     }
-    memcpy(video->path, path, n_byte);
+    memcpy(video->name, source->name, n_byte);
+    video->stream.source = *source;
+    video->stream.source.name = video->name;
     pf_log_begin(error->detail);
     st = scan(video, stream_index, limits, poll, error);
     if (st == PF_OK) {
@@ -179,20 +214,28 @@ pf_video_open(pf_video *video, const char *path, int stream_index,
         st = settle_geometry(video, error);
     }
     if (st == PF_OK) {
-        st = pf_index_times(&video->index, nominal_pts(video));
+        st = settle_times(video, error);
     }
     pf_log_end();
     return st;
 }
 
+bool
+pf_video_needs_source(const pf_video *video)
+{
+    return !video->index.held;
+}
+
 pf_status
 pf_video_read(pf_video *video, const pf_wish *wish, bool *damaged)
 {
+    const bool is_plain =
+            wish->sequential || (video->index.counted && wish->n_thread == 1);
     pf_wish again = *wish;
     pf_status st = pf_decode_frames(
             &video->stream, &video->index, &video->geometry, wish, damaged);
 
-    if (st != PF_OK || !*damaged || wish->sequential || video->index.counted) {
+    if (st != PF_OK || !*damaged || is_plain) {
         return st;
     }
     again.sequential = true;
@@ -236,6 +279,6 @@ pf_video_close(pf_video *video)
     pf_index_free(&video->index);
     avcodec_parameters_free(&video->stream.par);
     free(video->stream_info);
-    free(video->path);
+    free(video->name);
     *video = (pf_video){0};
 }

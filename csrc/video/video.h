@@ -17,7 +17,7 @@ typedef struct pf_stream_info {
 } pf_stream_info;
 
 typedef struct pf_video {
-    char *path;
+    char *name; /* of the source, for messages */
     pf_stream stream;
     pf_index index;
     pf_look look;
@@ -33,12 +33,17 @@ typedef struct pf_video {
     int32_t display_matrix[9];
 } pf_video;
 
-/* Scans the file; counts by decoding where the packets do not suffice. stream_index -1
- * is the best one. On failure error says why (PF_EIO, PF_EDATA, PF_EBACKEND,
- * PF_EOVERFLOW for a limit, PF_ENOMEM). The video must be closed in every case. */
-PF_NODISCARD pf_status pf_video_open(pf_video *video, const char *path,
+/* Scans the source; counts by decoding where the packets do not suffice. stream_index
+ * -1 is the best one. On failure error says why (PF_EIO, PF_EDATA, PF_EBACKEND,
+ * PF_EOVERFLOW for a limit, PF_ENOMEM). Data must stay until the video is closed, or
+ * until it is open when pf_video_needs_source says no. The video must be closed in
+ * every case. */
+PF_NODISCARD pf_status pf_video_open(pf_video *video, const pf_source *source,
         int stream_index, const pf_limits *limits, const pf_poll *poll,
         pf_video_error *error);
+
+/* false when all packets are in memory and the source is not read again. */
+bool pf_video_needs_source(const pf_video *video);
 
 /* Decodes the wanted frames, at first with as little work as possible; when the decoder
  * meets an error, once more from the start with nothing left out. *damaged tells that

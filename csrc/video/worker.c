@@ -16,7 +16,12 @@ pf_worker_open(pf_worker *w)
             avcodec_parameters_to_context(w->decoder, stream->par) < 0) {
         return PF_ENOMEM;
     }
-    w->decoder->thread_count = 1;
+    pf_log_own(w->decoder);
+    w->decoder->thread_count = w->job->decoder_threads;
+    if (w->job->decoder_threads > 1) {
+        w->decoder->thread_type = FF_THREAD_FRAME;    /* the pictures stay the same */
+        w->decoder->err_recognition |= AV_EF_EXPLODE; /* else some errors go unsaid */
+    }
     w->decoder->pkt_timebase = stream->time_base;
     /* The decoder's own limit counts its padding; this one only bounds memory. */
     w->decoder->max_pixels = 2 * stream->limits.max_pixels + (1 << 16);
@@ -51,8 +56,8 @@ fetch_from_file(pf_worker *w, int64_t i)
         w->container_open = false;
     }
     if (!w->container_open) {
-        st = pf_container_open(
-                &w->container, stream->path, stream->stream_index, &error);
+        st = pf_container_open(&w->container, &stream->source, stream->stream_index,
+                &stream->limits, w->share == 0 ? w->job->poll : NULL, &error);
         w->container_open = true; /* closed by worker_close, also when half open */
         w->next_packet = 0;
     }

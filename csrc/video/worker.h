@@ -20,6 +20,7 @@ typedef struct pf_job {
     int64_t *order; /* counting: the packet of each picture, in output order */
     int64_t n_order;
     int64_t n_order_room;
+    int decoder_threads; /* of each worker's decoder; > 1 only helps few long runs */
     atomic_size_t next_run;
     atomic_bool stop;
     atomic_bool damaged;
@@ -37,7 +38,8 @@ typedef struct pf_worker {
     bool container_open;
     int64_t next_packet; /* the one the container gives next */
     int64_t last_sent;
-    int64_t place; /* presentable pictures so far in this run */
+    int64_t n_logged; /* errors that FFmpeg had logged when last asked */
+    int64_t place;    /* presentable pictures so far in this run */
     const pf_run *run;
     size_t n_left;   /* targets of this run still to come */
     uint8_t *broken; /* (n_packet) pictures reached by damage; NULL: none so far */

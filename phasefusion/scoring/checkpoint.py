@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,11 @@ from phasefusion._install import HUGGING_FACE
 from phasefusion.errors import (
     BackendUnavailableError,
     FallbackWarning,
+    FrameError,
     PhaseFusionError,
     ScoringError,
 )
-from phasefusion.scoring.pixels import PixelSettings, pixel_settings
+from phasefusion.pixels import PatchSettings, find_config, pixel_settings
 from phasefusion.scoring.source import json_file, one_line
 
 
@@ -76,8 +77,8 @@ def loading(source: str, what: str) -> Iterator[None]:
 
 
 def unpack(
-    model: Any, processor: Any, tokenizer: Any, pixels: PixelSettings | None
-) -> tuple[Any, str, PixelSettings]:
+    model: Any, processor: Any, tokenizer: Any, pixels: PatchSettings | None
+) -> tuple[Any, str, PatchSettings]:
     """Find tokenizer, chat template and pixel settings in what the caller has."""
     config: Mapping[str, Any] = {}
     if processor is not None and hasattr(processor, "tokenizer"):
@@ -100,8 +101,45 @@ def unpack(
             "prompt is unknown; set tokenizer.chat_template"
         )
     if pixels is None:
-        pixels = pixel_settings(config, model.config.vision_config)
+        pixels = model_pixels(config, model.config)
+    if not isinstance(pixels, PatchSettings):
+        raise ScoringError(
+            f"pixels is {pixels!r}; this model takes a phasefusion.pixels.PatchSettings"
+        )
     return tokenizer, template, pixels
+
+
+def model_pixels(config: Mapping[str, Any], model_config: Any) -> PatchSettings:
+    """Return the settings of a preprocessor file for the model's own family."""
+    with _as_scoring_error():
+        pixels = pixel_settings(
+            config, model_config.vision_config, family=model_config.model_type
+        )
+    assert isinstance(pixels, PatchSettings)  # the scorer serves no other family
+    return pixels
+
+
+def limited(
+    pixels: PatchSettings,
+    size: Sequence[int] | None,
+    min_pixels: int | None,
+    max_pixels: int | None,
+) -> PatchSettings:
+    """Return the settings with what the user wants in their place."""
+    with _as_scoring_error():
+        pixels = pixels.with_limits(
+            size=size, min_pixels=min_pixels, max_pixels=max_pixels
+        )
+    return pixels
+
+
+@contextlib.contextmanager
+def _as_scoring_error() -> Iterator[None]:
+    """Blame the scorer's settings, no frame, for settings that cannot be."""
+    try:
+        yield
+    except FrameError as error:
+        raise ScoringError(str(error)) from error
 
 
 def preprocessor_config(
@@ -112,15 +150,9 @@ def preprocessor_config(
     They are a part of ``processor_config.json`` in new checkpoints, and a file of
     their own in older ones.
     """
-    nested = read_json(source, "processor_config.json", revision, cache_only=cache_only)
-    for part in ("video_processor", "image_processor"):
-        if isinstance(nested.get(part), dict):
-            return dict(nested[part])
-    for name in ("video_preprocessor_config.json", "preprocessor_config.json"):
-        config = read_json(source, name, revision, cache_only=cache_only)
-        if config:
-            return config
-    return {}
+    return find_config(
+        lambda name: read_json(source, name, revision, cache_only=cache_only), "video"
+    )
 
 
 def read_json(
@@ -148,7 +180,7 @@ def warn_defaults(source: str) -> None:
     """Warn that a checkpoint does not say how it wants its pixels."""
     warnings.warn(
         f"{source} has no preprocessor file: the Qwen-VL defaults for size, mean and "
-        "std are used; give size=(height, width) or pixels=PixelSettings(...)",
+        "std are used; give size=(height, width) or pixels=PatchSettings(...)",
         FallbackWarning,
         stacklevel=3,
     )

@@ -12,9 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion.errors import OptionError, ScoringError
+from phasefusion.pixels import PatchSettings, to_qwen_patches
+from phasefusion.pixels.geometry import pass_order_shows
 from phasefusion.scoring.checkpoint import (
     backend,
+    limited,
     loading,
+    model_pixels,
     preprocessor_config,
     read_json,
     torch_dtype,
@@ -34,7 +38,6 @@ from phasefusion.scoring.letters import (
     log_add,
     merge_repeats,
 )
-from phasefusion.scoring.pixels import PixelSettings, patch_layout, pixel_settings
 from phasefusion.scoring.prefix import ForwardPasses, Row, RowScores, VisualInputs
 from phasefusion.scoring.protocol import (
     Kind,
@@ -103,7 +106,7 @@ class HFOptionScorer:
         Fixed (height, width) of the frames the model sees.
     min_pixels, max_pixels : int, optional
         Limits on the area of a frame, in place of the checkpoint's.
-    pixels : PixelSettings, optional
+    pixels : PatchSettings, optional
         All pixel settings at once, in place of the checkpoint's.
     device : str or torch.device, optional
         Where to move the model; default: where it is.
@@ -137,7 +140,7 @@ class HFOptionScorer:
         size: Sequence[int] | None = None,
         min_pixels: int | None = None,
         max_pixels: int | None = None,
-        pixels: PixelSettings | None = None,
+        pixels: PatchSettings | None = None,
         device: Any = None,
         batch_size: int | None = None,
     ) -> None:
@@ -153,9 +156,7 @@ class HFOptionScorer:
             model, processor, tokenizer, pixels
         )
         self._tokenizer = tokenizer
-        self._pixels = settings.with_limits(
-            size=size, min_pixels=min_pixels, max_pixels=max_pixels
-        )
+        self._pixels = limited(settings, size, min_pixels, max_pixels)
         default = PromptTemplate() if score == "letter" else TEXT_PROMPT
         self._prompt = default if prompt is None else prompt
         if score == "letter" and not self._prompt.lists_letters:
@@ -264,7 +265,7 @@ class HFOptionScorer:
                 config = preprocessor_config(source, revision, cache_only=cache_only)
                 if not config and options.get("size") is None:
                     warn_defaults(source)
-                options["pixels"] = pixel_settings(config, model.config.vision_config)
+                options["pixels"] = model_pixels(config, model.config)
         scorer = cls(model, tokenizer=tokenizer, device=device, **options)
         scorer._source = {
             "path": str(path_or_id),
@@ -342,6 +343,41 @@ class HFOptionScorer:
                 f"{self._pixels.temporal_frames} frames"
             )
         return OptionScores(logprobs, mass, table, self._score, tuple(notes))
+
+    def frame_size(
+        self, height_px: int, width_px: int, n_frames: int
+    ) -> tuple[int, int] | None:
+        """Return the size at which the model looks at frames.
+
+        Frames of this size are taken as they are, so that a clip may be decoded
+        straight to it.
+
+        Parameters
+        ----------
+        height_px, width_px : int
+            The frames as decoded.
+        n_frames : int
+            Of one phase, b.
+
+        Returns
+        -------
+        size : (int, int) or None
+            Height and width in pixels. None when the model wants a resize that
+            differs from `phasefusion.resize` with its defaults, as portrait frames
+            may, so that it has to see the frames as decoded.
+
+        Raises
+        ------
+        FrameError
+            If frames of that size cannot be resized for the model.
+        """
+        size = self._pixels.frame_size(height_px, width_px, n_frames)
+        filter, first_pass = self._pixels.filter, self._pixels.first_pass
+        if filter != "bicubic" or first_pass == "vertical":
+            return None
+        if first_pass == "horizontal" and pass_order_shows((height_px, width_px), size):
+            return None
+        return size
 
     def describe(self) -> dict[str, Any]:
         """Return what is needed to repeat the scores, JSON-able.
@@ -460,21 +496,23 @@ class HFOptionScorer:
     # Frames
 
     def _visual(self, clip: Clip, s: int) -> tuple[VisualInputs, int]:
-        from phasefusion.frames import resize_normalize
-
         frames = clip.frames[s]
-        size = self._pixels.frame_size(frames.shape[1], frames.shape[2])
-        normalised = resize_normalize(
-            frames,
-            size,
-            mean=self._pixels.mean,
-            std=self._pixels.std,
-            filter=self._pixels.filter,
+        rows, grid_thw = to_qwen_patches(
+            frames, self._pixels, size=self._clip_size(clip)
         )
-        rows, grid_thw, n_repeated = patch_layout(normalised, self._pixels)
+        n_repeated = -len(frames) % self._pixels.temporal_frames
         times = clip.times_s[0 if self._timestamps == "frozen" else s]
         seconds = self._pixels.temporal_frames * _spacing_s(times)
         return VisualInputs(rows, grid_thw, seconds), n_repeated
+
+    def _clip_size(self, clip: Clip) -> tuple[int, int] | None:
+        """Return the size of frames that were resized for this model before."""
+        n_frames, *shown = clip.frames.shape[1:4]
+        if clip.info is not None:
+            native = (clip.info.height, clip.info.width)
+            if tuple(shown) == self._pixels.frame_size(*native, n_frames):
+                return shown[0], shown[1]
+        return None
 
     def _n_tokens(self, visual: VisualInputs) -> int:
         return math.prod(visual.grid_thw) // self._pixels.merge**2

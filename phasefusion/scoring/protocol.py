@@ -123,6 +123,13 @@ class Scorer(Protocol):
     A scorer may also have ``describe() -> dict`` with what is needed to repeat its
     scores (model, revision, prompt, versions); it is then stored with the run.
 
+    It may have ``frame_size(height_px, width_px, n_frames)``, which returns the
+    (height, width) at which it looks at the `n_frames` frames of a phase when they are
+    ``height_px x width_px`` as decoded, or None for as decoded. Clips may then come at
+    that size, resized by `phasefusion.resize` with its defaults, and the scorer must
+    take frames of that size as they are; `Clip.info` tells the size in the file. A
+    scorer without it gets frames as decoded.
+
     Notes
     -----
     A run that is continued asks only for the phases and orders that are not on disk,

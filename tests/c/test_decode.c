@@ -117,11 +117,12 @@ find_clip(void)
 static pf_status
 open_clip(pf_video *video)
 {
-    const pf_limits limits = {100000, 1 << 20, 1 << 26};
+    const pf_limits limits = {100000, 1 << 20, 1 << 26, 0, 0.0};
+    const pf_source source = {.name = clip_path};
     const pf_poll poll = {NULL, NULL};
     pf_video_error error;
 
-    return pf_video_open(video, clip_path, -1, &limits, &poll, &error);
+    return pf_video_open(video, &source, -1, &limits, &poll, &error);
 }
 
 static pf_status

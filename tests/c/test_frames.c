@@ -81,6 +81,7 @@ check_weights(const pf_axis *axis)
             *(weight[i] > 0 ? &above : &below) += weight[i];
             CHECK(abs(weight[i]) <= 127 * 65536 + 127 * 256 + 127);
             CHECK(i < (size_t)n_tap || weight[i] == 0);
+            CHECK(i == 0 || abs(weight[i - 1]) + abs(weight[i]) <= 127 * 65536);
         }
         CHECK(255 * above + (1 << (PF_WEIGHT_BITS - 1)) <= INT32_MAX);
         CHECK(255 * below >= INT32_MIN);

@@ -314,7 +314,7 @@ test_leading_pictures_start_in_the_group_before(void)
     CHECK(plan.n_run == 1 && plan.run[0].last == 5);
     pf_plan_free(&plan);
     CHECK(pf_plan_make(&plan, &index, both, 2, true, true) == PF_OK);
-    CHECK(plan.n_run == 1 && !plan.drop && plan.run[0].last == 5);
+    CHECK(plan.n_run == 1 && plan.is_needed == NULL && plan.run[0].last == 5);
     pf_plan_free(&plan);
     CHECK(pf_plan_make(&plan, &index, outside, 1, false, true) == PF_EINVAL);
     CHECK(pf_plan_make(&plan, &index, outside, 0, false, true) == PF_OK);

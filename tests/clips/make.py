@@ -245,12 +245,20 @@ def vp9_sizes(path: Path) -> None:
     path.write_bytes(header + parts[0][32:] + second)
 
 
-VP9 = ["-c:v", "libvpx-vp9", "-b:v", "300k", "-cpu-used", "6"]
+VP9 = ["-c:v", "libvpx-vp9", "-b:v", "300k", "-cpu-used", "6", "-pix_fmt", "yuv420p"]
 X265 = ["-c:v", "libx265", "-preset", "ultrafast", "-x265-params"]
 QUIET = "log-level=none:pools=none:frame-threads=1"
 MPEG4 = ["-c:v", "mpeg4", "-q:v", "4", "-g", "25"]
 MPEG2 = ["-c:v", "mpeg2video", "-q:v", "4", "-bf", "2", "-g", "12"]
 
+AOM = ["-c:v", "libaom-av1", "-cpu-used", "8", "-crf", "40", "-g", "40"]
+AOM_RESILIENT = ["-usage", "realtime", "-aom-params", "error-resilient=1"]
+LAYERS = ["-deadline", "realtime", "-error-resilient", "1", "-lag-in-frames", "0"]
+LAYERS += [
+    "-ts-parameters",
+    "ts_number_layers=2:ts_target_bitrate=200,300:ts_rate_decimator=2,1:"
+    "ts_periodicity=2:ts_layer_id=0,1:ts_layering_mode=2",
+]
 OTHERS: dict[str, Callable[[Path], None]] = {"long.mp4": long}  # without numbers
 CLIPS: dict[str, Callable[[Path], None]] = {
     # codecs and the structure of their groups of pictures
@@ -273,8 +281,15 @@ CLIPS: dict[str, Callable[[Path], None]] = {
     "vp8.webm": plain(["-c:v", "libvpx", "-g", "20", "-auto-alt-ref", "1"]),
     "vp9.webm": plain([*VP9, "-g", "20", "-auto-alt-ref", "1", "-lag-in-frames", "12"]),
     "vp9_sizes.ivf": vp9_sizes,
+    "vp9_layers.webm": plain([*VP9, *LAYERS]),
+    "vp9_resilient.webm": plain([*VP9, "-g", "30", "-error-resilient", "1"]),
     "live.webm": live,
     "av1.mp4": plain(["-c:v", "libsvtav1", "-preset", "10", "-crf", "40", "-g", "20"]),
+    "av1_deep.mkv": plain(
+        ["-c:v", "libsvtav1", "-preset", "8", "-crf", "40", "-g", "50"]
+    ),
+    "av1_aom.mkv": plain(AOM),
+    "av1_resilient.mkv": plain([*AOM, *AOM_RESILIENT]),
     "av1.mkv": plain(["-c:v", "libsvtav1", "-preset", "10", "-crf", "40", "-g", "20"]),
     "asp.avi": plain([*MPEG4, "-bf", "2", "-vtag", "XVID"]),
     "asp.mp4": copied("asp.avi"),
@@ -301,7 +316,7 @@ CLIPS: dict[str, Callable[[Path], None]] = {
     "palette.avi": plain(["-c:v", "rawvideo", "-pix_fmt", "pal8"], 12),
     "interlaced.mp4": plain(x264("tff=1:keyint=20", "-flags", "+ilme+ildct"), 30),
     "interlaced.ts": plain([*MPEG2, "-flags", "+ilme+ildct"], 30),
-    "odd.webm": plain([*VP9, "-pix_fmt", "yuv420p"], 20, width=161, height=97),
+    "odd.webm": plain(VP9, 20, width=161, height=97),
     "tiny.mp4": plain(x264("keyint=20:bframes=2"), 30, width=32, height=32),
     "wide_pixels.mp4": plain(x264("keyint=20:bframes=2", "-aspect", "16:9"), 30),
     "odd_444.mkv": plain([*X264[:-1], "yuv444p"], 20, width=163, height=99),

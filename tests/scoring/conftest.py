@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from phasefusion.frames import resize_normalize
+from phasefusion.frames import resize
 from phasefusion.grid import PhaseGrid
-from phasefusion.scoring.pixels import PixelSettings, patch_layout
+from phasefusion.pixels import PatchSettings, to_qwen_patches
 from phasefusion.video import Clip
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -166,13 +166,11 @@ def build_inputs(model, tokenizer, clip, s, chat, size=SIZE):
     import torch
 
     vision = model.config.vision_config
-    settings = PixelSettings(
+    settings = PatchSettings(
         vision.patch_size, vision.spatial_merge_size, vision.temporal_patch_size
     )
-    frames = resize_normalize(
-        clip.frames[s], size, mean=settings.mean, std=settings.std
-    )
-    rows, thw, _ = patch_layout(frames, settings)
+    frames = resize(clip.frames[s], size)
+    rows, thw = to_qwen_patches(frames, settings, size=size)
     video = "<|video_pad|>"
     chat = chat.replace(video, video * (len(rows) // settings.merge**2))
     ids = torch.tensor([tokenizer(chat, add_special_tokens=False)["input_ids"]])

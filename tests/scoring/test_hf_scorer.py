@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import phasefusion
 from phasefusion.errors import (
     FallbackWarning,
     OptionError,
     OptionWarning,
     ScoringError,
 )
+from phasefusion.pixels import PatchSettings, family_settings
 from phasefusion.scoring import HFOptionScorer, PromptTemplate, Scorer
-from phasefusion.scoring.pixels import PixelSettings
 from phasefusion.scoring.prefix import RowScores
 
 torch = pytest.importorskip("torch")
@@ -452,7 +455,7 @@ def test_a_processor_gives_tokenizer_template_and_pixels(build, model, tokenizer
     same = HFOptionScorer(
         model,
         tokenizer=tokenizer,
-        pixels=PixelSettings(4, 2, 2, mean=(0.5, 0.5, 0.5), size=(8, 16)),
+        pixels=PatchSettings(4, 2, 2, mean=(0.5, 0.5, 0.5), size=(8, 16)),
     )
     np.testing.assert_array_equal(
         scorer.score(clip, QUESTION, OPTIONS).logprobs,
@@ -509,3 +512,39 @@ def test_nested_settings_take_precedence(checkpoint):
     path.write_text(json.dumps(nested), encoding="utf-8")
     loaded = HFOptionScorer.from_pretrained(checkpoint, device="cpu")
     assert loaded.describe()["pixels"]["size"] == [8, 8]
+
+
+def test_frames_of_the_size_it_tells_are_taken_as_they_are(scorer, clip):
+    size = scorer.frame_size(20, 30, 4)
+    small = replace(clip, frames=phasefusion.resize(clip.frames, size))
+    as_decoded = scorer.score(clip, QUESTION, OPTIONS).logprobs
+    resized = scorer.score(small, QUESTION, OPTIONS).logprobs
+    np.testing.assert_array_equal(resized, as_decoded)
+
+
+def test_a_size_that_would_be_chosen_anew_is_kept(model, tokenizer, clip):
+    limits = {"min_pixels": 400, "max_pixels": 400}
+    scorer = HFOptionScorer(model, tokenizer, **limits)
+    size = scorer.frame_size(20, 30, 4)
+    assert scorer.frame_size(*size, 4) != size
+    info = SimpleNamespace(height=20, width=30)
+    small = replace(clip, frames=phasefusion.resize(clip.frames, size), info=info)
+    np.testing.assert_array_equal(
+        scorer.score(small, QUESTION, OPTIONS).logprobs,
+        scorer.score(clip, QUESTION, OPTIONS).logprobs,
+    )
+
+
+def test_no_size_is_told_where_the_resize_would_be_another(model, tokenizer):
+    scorer = HFOptionScorer(model, tokenizer, size=(16, 16))
+    assert scorer.frame_size(90, 160, 4) == (16, 16)
+    assert scorer.frame_size(200, 90, 4) is None  # Pillow 13 starts vertically
+    pixels = PatchSettings(4, 2, 2, size=(16, 16), filter="bilinear")
+    assert HFOptionScorer(model, tokenizer, pixels=pixels).frame_size(9, 9, 4) is None
+    anyhow = PatchSettings(4, 2, 2, size=(16, 16), first_pass="auto")
+    assert HFOptionScorer(model, tokenizer, pixels=anyhow).frame_size(200, 90, 4)
+
+
+def test_pixels_of_another_kind(model, tokenizer):
+    with pytest.raises(ScoringError, match="takes a phasefusion"):
+        HFOptionScorer(model, tokenizer, pixels=family_settings("internvl"))

@@ -1,0 +1,178 @@
+"""Decoded frames to what a vision tower reads, against the usual ways.
+
+    python benchmarks/pixels.py [--rounds N]
+
+8 frames of 720 x 1280 become Qwen2-VL's patch rows and InternVL's planes, on one
+thread, in turn: by phasefusion, by NumPy's transpose after our own resize, by
+transformers' processor on Pillow and, where torchvision can be imported, by its video
+processor. Each result is compared with ours in the same run. Exits with 1 when a
+result is another one or a goal is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+import torch
+
+from phasefusion import resize_normalize
+from phasefusion.pixels import (
+    PatchSettings,
+    PlaneSettings,
+    pixel_settings,
+    to_pixel_values,
+    to_qwen_patches,
+)
+
+SHAPE = (8, 720, 1280, 3)
+LIMITS = {"shortest_edge": 128 * 28**2, "longest_edge": 768 * 28**2}
+SIDE = {"height": 448, "width": 448}
+# Their time over ours, at least.
+GOALS = {"NumPy": 1.4, "pil": 3.0, "torchvision": 2.0}
+
+Floats = NDArray[np.float32]
+
+
+def numpy_patches(frames: NDArray[np.uint8], settings: PatchSettings) -> Floats:
+    """Normalised planes, then the reshape and transpose of the processors."""
+    n_frames, height, width, _ = frames.shape
+    h, w = settings.frame_size(height, width, n_frames)
+    planes = resize_normalize(frames, (h, w), mean=settings.mean, std=settings.std)
+    side, merge, depth = settings.patch_px, settings.merge, settings.temporal_frames
+    t, gh, gw = n_frames // depth, h // side, w // side
+    blocks = planes.reshape(
+        t, depth, 3, gh // merge, merge, side, gw // merge, merge, side
+    )
+    rows = blocks.transpose(0, 3, 6, 4, 7, 2, 1, 5, 8)
+    return rows.reshape(t * gh * gw, 3 * depth * side * side)
+
+
+def stock(module: str, name: str, **options: Any) -> Any:
+    """Make a processor of transformers; None where it cannot be imported."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = __import__(f"transformers.models.{module}", fromlist=[name])
+            return getattr(found, name)(**options)
+    except (ImportError, RuntimeError, AttributeError):
+        return None
+
+
+def of_pictures(processor: Any, frames: NDArray[np.uint8]) -> Floats:
+    out = processor(list(frames), return_tensors="np")
+    return np.asarray(out["pixel_values"], np.float32)
+
+
+def of_video(processor: Any, frames: NDArray[np.uint8]) -> Floats:
+    clip = torch.from_numpy(frames).permute(0, 3, 1, 2)
+    out = processor([clip], return_tensors="pt", do_sample_frames=False)
+    return out["pixel_values_videos"].numpy()
+
+
+def ways_of_qwen(frames: NDArray[np.uint8]) -> dict[str, Callable[[], Floats]]:
+    settings = pixel_settings({"size": LIMITS}, family="qwen2_vl")
+    assert isinstance(settings, PatchSettings)
+    ways = {
+        "ours": lambda: to_qwen_patches(frames, settings)[0],
+        "NumPy": lambda: numpy_patches(frames, settings),
+    }
+    options = {"size": LIMITS, "cap_pixels_per_frame": False}
+    module = "qwen2_vl.video_processing_qwen2_vl"
+    video = stock(module, "Qwen2VLVideoProcessor", **options)
+    if video is not None:
+        ways["torchvision"] = lambda: of_video(video, frames)
+    return ways
+
+
+def ways_of_qwen_pictures(frames: NDArray[np.uint8]) -> dict[str, Any]:
+    settings = pixel_settings({"size": LIMITS}, family="qwen2_vl", kind="image")
+    assert isinstance(settings, PatchSettings)
+    module = "qwen2_vl.image_processing_pil_qwen2_vl"
+    pil = stock(module, "Qwen2VLImageProcessorPil", size=LIMITS)
+    ways: dict[str, Any] = {
+        "ours": lambda: np.concatenate(
+            [to_qwen_patches(frame[None], settings)[0] for frame in frames]
+        )
+    }
+    if pil is not None:
+        ways["pil"] = lambda: of_pictures(pil, frames)
+    return ways
+
+
+def ways_of_internvl(frames: NDArray[np.uint8]) -> dict[str, Any]:
+    settings = pixel_settings({"size": SIDE}, family="internvl")
+    assert isinstance(settings, PlaneSettings)
+    by_pil = replace(settings, backend="pil", first_pass="auto")
+    module = "got_ocr2.image_processing_pil_got_ocr2"
+    pil = stock(module, "GotOcr2ImageProcessorPil", size=SIDE)
+    module = "internvl.video_processing_internvl"
+    video = stock(module, "InternVLVideoProcessor", size=SIDE)
+    ways: dict[str, Any] = {"ours": lambda: to_pixel_values(frames, by_pil)}
+    if pil is not None:
+        ways["pil"] = lambda: of_pictures(pil, frames)
+    if video is not None:
+        ways["torchvision"] = lambda: of_video(video, frames)[0]
+    return ways
+
+
+def seconds_of(ways: dict[str, Any], rounds: int) -> tuple[dict[str, Any], dict]:
+    """Median processor time of each, all ways in turn, and the last results."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    results = {}
+    for _ in range(rounds):
+        for name, way in ways.items():
+            start = time.process_time()
+            results[name] = way()
+            times[name].append(time.process_time() - start)
+    return {name: statistics.median(took) for name, took in times.items()}, results
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=11)
+    rounds = parser.parse_args().rounds
+    torch.set_num_threads(1)
+    y, x = np.mgrid[: SHAPE[1], : SHAPE[2]]
+    picture = 127 + 90 * np.sin(y / 31 + x / 17) + 20 * np.sin(y * x / 997)
+    frames = np.repeat(picture.astype(np.uint8)[None, :, :, None], 3, axis=3)
+    frames = np.stack([np.roll(frames[0], 13 * i, axis=1) for i in range(SHAPE[0])])
+    missed = 0
+    tasks = {
+        "Qwen2-VL rows of a clip": ways_of_qwen(frames),
+        "Qwen2-VL rows of pictures": ways_of_qwen_pictures(frames),
+        "InternVL planes": ways_of_internvl(frames),
+    }
+    for task, ways in tasks.items():
+        seconds, results = seconds_of(ways, rounds)
+        ours = results["ours"]
+        print(f"{task}: ours {1e3 * seconds['ours']:.1f} ms")
+        for name in [n for n in ways if n != "ours"]:
+            ratio, goal = seconds[name] / seconds["ours"], GOALS[name]
+            away = float(np.abs(results[name] - ours).max())
+            allowed = {"NumPy": 2e-6, "pil": 0.0, "torchvision": 0.031}[name]
+            good = ratio >= goal and away <= allowed
+            missed += not good
+            print(
+                f"  {name:12} {1e3 * seconds[name]:7.1f} ms  ratio {ratio:5.2f}  "
+                f"goal {goal:g}  largest difference {away:.1e}"
+                f"{'' if good else '  MISSED'}"
+            )
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
