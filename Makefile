@@ -7,7 +7,7 @@ CACHE = .cache
 C_FILES = $(wildcard csrc/*/*.c csrc/*/*.h)
 ALL_C = $(C_FILES) $(wildcard tests/c/*.c tests/c/*.h)
 
-.PHONY: help demo test setup lint format sanitize fuzz bench notebooks wheel clean
+.PHONY: help demo test setup lint format sanitize fuzz bench bench-table notebooks wheel clean
 
 help:
 	@echo "make demo       set up, run the shipped model on the shipped clips, show the report"
@@ -18,6 +18,7 @@ help:
 	@echo "make sanitize   plain-C tests and the Python tests under ASan and UBSan"
 	@echo "make fuzz       any bytes through decoder, subtitles, resize, each for SECONDS (60)"
 	@echo "make bench      every benchmark; exit 1 where a goal is missed"
+	@echo "make bench-table  what the last make bench measured, into README and docs"
 	@echo "make notebooks  execute the notebooks in place"
 	@echo "make wheel      build the abi3 wheel and the source archive into dist/"
 	@echo "make clean      remove what was built, the virtual environment too"
@@ -118,10 +119,25 @@ fuzz-%: setup
 	    $(addprefix -dict=,$(wildcard tests/c/fuzz_$*.dict)) \
 	    -artifact_prefix=$(FUZZ)/$*- $(FUZZ)/$*
 
-bench: setup
-	@failed=; for file in benchmarks/[a-z]*.py; do \
-	    echo "== $$file"; $(PY) $$file || failed="$$failed $$file"; done; \
+# The peers that can be installed here are measured too. What was measured is left in
+# $(BENCH), from where bench-table takes it into README and docs.
+BENCH = $(CACHE)/bench
+$(VENV)/.peers: $(VENV)/.built
+	@echo "bench: Python packages to compare with"
+	@PHASEFUSION_WERROR= $(PY) -m pip install -q --disable-pip-version-check \
+	    --no-build-isolation -c constraints.txt -e ".[hf,dev,bench]"
+	@touch $@
+
+bench: setup $(VENV)/.peers
+	@mkdir -p $(BENCH); failed=; for file in benchmarks/[a-z]*.py; do \
+	    echo "== $$file"; name=$$(basename $$file .py); options=; \
+	    case $$name in decode|pipeline|resize) options="--json $(BENCH)/$$name.json";; \
+	    agreement) options="--markdown $(BENCH)/$$name.md";; esac; \
+	    $(PY) $$file $$options || failed="$$failed $$file"; done; \
 	    if [ -n "$$failed" ]; then echo "goals missed:$$failed"; exit 1; fi
+
+bench-table: setup
+	@$(PY) benchmarks/_table.py $(BENCH)
 
 notebooks: setup
 	@for file in notebooks/*.ipynb; do echo "== $$file"; \

@@ -33,6 +33,7 @@ class Clip:
     rate: int
     seconds: int
     options: tuple[str, ...]
+    passes: int = 1
 
     @property
     def n_frames(self) -> int:
@@ -50,6 +51,10 @@ def bitrate(kbps: int) -> tuple[str, ...]:
     )
 
 
+VP9 = (
+    *("-c:v", "libvpx-vp9", *bitrate(1000), "-g", "128", "-row-mt", "1"),
+    *("-deadline", "good", "-cpu-used", "5", "-tile-columns", "2"),
+)
 CLIPS = {
     clip.name: clip
     for clip in [
@@ -77,12 +82,13 @@ CLIPS = {
             ),
         ),
         Clip(
-            *("vp9_720p.webm", "60 s 720p VP9", 1280, 720, 25, 60),
-            (
-                *("-c:v", "libvpx-vp9", *bitrate(1000), "-g", "128", "-row-mt", "1"),
-                *("-deadline", "good", "-cpu-used", "5", "-tile-columns", "2"),
-                *("-auto-alt-ref", "1", "-lag-in-frames", "25"),
-            ),
+            *("vp9_720p.webm", "60 s 720p VP9, layered", 1280, 720, 25, 60),
+            (*VP9, "-auto-alt-ref", "6", "-lag-in-frames", "25"),
+            passes=2,
+        ),
+        Clip(
+            *("vp9_720p_flat.webm", "60 s 720p VP9, one layer", 1280, 720, 25, 60),
+            (*VP9, "-auto-alt-ref", "1", "-lag-in-frames", "25"),
         ),
         Clip(
             *("av1_720p.mp4", "60 s 720p AV1", 1280, 720, 25, 60),
@@ -170,8 +176,14 @@ def make(names: list[str], folder: Path) -> dict[str, Path]:
         masters.add(pictures)
         part = path.with_name(f"part_{name}")
         length = ("-t", str(clip.seconds), "-pix_fmt", "yuv420p", "-an")
-        ffmpeg("-i", str(pictures), *length, *clip.options, str(part))
+        log = folder / f"part_{path.stem}"  # of the first pass, for the second
+        for k in range(clip.passes):
+            which = ("-pass", str(k + 1), "-passlogfile", str(log))
+            passing = which if clip.passes > 1 else ()
+            ffmpeg("-i", str(pictures), *length, *clip.options, *passing, str(part))
         part.rename(path)
+        for left in folder.glob(f"{log.name}*.log"):
+            left.unlink()
     for pictures in masters:
         pictures.unlink()
     return paths

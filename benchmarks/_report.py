@@ -7,7 +7,6 @@ import json
 import os
 import platform
 import statistics
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -115,17 +114,6 @@ def print_row(row: Row) -> None:
         print(f"      {row.detail}", flush=True)
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    """The rows that have a goal, as a table for people."""
-    lines = ["| | measured | at least |", "|---|---:|---:|"]
-    for row in rows:
-        if row.goal.at_least is not None:
-            sign = "≤ " if row.goal.most else "≥ "
-            goal = f"{sign}{row.goal.at_least:g}{row.unit}"
-            lines.append(f"| {row.title} | {row.shown.replace('x', '×')} | {goal} |")
-    return "\n".join(lines).replace("x |", "× |")
-
-
 def add_arguments(parser: argparse.ArgumentParser, rounds: int, rows: Any) -> None:
     parser.add_argument(
         "--rounds", type=int, default=rounds, help="default %(default)s"
@@ -189,8 +177,3 @@ def load(path: Path) -> tuple[dict[str, Any], list[Row]]:
         del made["met"]
         rows.append(Row(**made | {"goal": Goal(**made["goal"])}))
     return content, rows
-
-
-if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        print(markdown(load(Path(name))[1]))

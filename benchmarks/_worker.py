@@ -14,6 +14,9 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")  # helpers that spin would be counted as work
+
 
 class Failed(Exception):
     """A call that raised, crashed or did not return; the text says which."""

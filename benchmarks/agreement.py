@@ -9,7 +9,7 @@ decoder is asked for 24 frames at the middles of 24 equal parts, once with the t
 number of frames and once with the number that it reports itself, which is what its
 users do; each in a process of its own, for at most --timeout seconds.
 
---markdown replaces the table between the "agreement" marks of a file. Exit code 1 when
+--markdown writes the table of the files on which not all are right. Exit code 1 when
 phasefusion counts other frames than are there or returns one that was not asked for.
 """
 
@@ -27,7 +27,6 @@ from typing import Any
 
 import _clips
 import _contenders
-import _report
 import _truth
 from _contenders import OURS
 from _truth import Truth
@@ -275,7 +274,7 @@ def main() -> int:
     print(f"\n{text}")
     asked = ", ".join(sorted(set(versions.values())))
     if options.markdown is not None:
-        _report.replace_between(options.markdown, "agreement", f"{text}\n\n{asked}.")
+        options.markdown.write_text(f"{text}\n\n{asked}.\n")
     if options.json is not None:
         content = {
             clip: {"n": truth.n_frames} | {n: asdict(c) for n, c in cells.items()}
