@@ -84,13 +84,24 @@ fill_missing(const pf_wish *wish, const pf_geometry *geometry, bool *any)
     return st;
 }
 
+/* Does a run of which packets are left out start at a recovery point? Its leading
+ * pictures break. All others are exact, the stream says, but FFmpeg holds back those
+ * that it decodes before it has put out the first; see decode_run. */
+static bool
+starts_at_recovery(const pf_job *j, const pf_run *run)
+{
+    return j->plan != NULL && j->plan->is_needed != NULL &&
+           (j->index->packet[run->first].flags & PF_PACKET_RESETS) == 0;
+}
+
 static pf_status
 take_picture(pf_worker *w)
 {
     pf_job *j = w->job;
     const AVFrame *frame = w->frame;
     const bool broken = frame->decode_error_flags != 0 ||
-                        (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0;
+                        ((frame->flags & AV_FRAME_FLAG_CORRUPT) != 0 &&
+                                !starts_at_recovery(j, w->run));
     int64_t i = frame->pts;
     bool cut;
 
@@ -205,6 +216,12 @@ decode_run(pf_worker *w, const pf_run *run)
     w->n_left = run->n_target;
     w->place = 0;
     w->last_sent = run->first;
+    if (starts_at_recovery(j, run)) {
+        w->decoder->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
+    }
+    else {
+        w->decoder->flags &= ~AV_CODEC_FLAG_OUTPUT_CORRUPT;
+    }
     w->n_logged = pf_log_errors(j->decoder_threads > 1);
     for (int64_t i = run->first; i <= run->last && !is_finished(w); i++) {
         if (must_stop(w)) {
