@@ -24,7 +24,8 @@ static void
 test_headers_of_random_bytes(void)
 {
     static const pf_syntax syntaxes[] = {PF_SYNTAX_OTHER, PF_SYNTAX_H264,
-            PF_SYNTAX_HEVC, PF_SYNTAX_VP8, PF_SYNTAX_VP9, PF_SYNTAX_AV1};
+            PF_SYNTAX_HEVC, PF_SYNTAX_VP8, PF_SYNTAX_VP9, PF_SYNTAX_AV1,
+            PF_SYNTAX_MJPEG};
     int64_t n_bad = 0;
 
     for (int round = 0; round < 20000; round++) {
@@ -38,7 +39,7 @@ test_headers_of_random_bytes(void)
             data[i] = (uint8_t)(next_random() % 5 == 0 ? next_random()
                                                        : next_random() % 3);
         }
-        pf_nal_init(&nal, syntaxes[round % 6], data, n_byte);
+        pf_nal_init(&nal, syntaxes[round % 7], data, n_byte);
         picture = pf_nal_read(&nal, data, n_byte);
         n_bad += picture.n_shown < -1 || picture.temporal_id < 0 ||
                  (picture.resets && !picture.starts);
@@ -356,6 +357,41 @@ test_leading_pictures_start_in_the_group_before(void)
     CHECK(plan.n_run == 0);
 }
 
+/* A clock that jumps to and fro would add up beyond any time: the rate is all that is
+ * left to go by. */
+static void
+test_times_stay_in_their_range(void)
+{
+    enum { N = 128 };
+    pf_packet packet[N];
+    pf_index index = {.packet = packet, .n_packet = N, .n_frame = N};
+    int64_t frame_packet[N];
+    int64_t n_bad = 0;
+
+    for (int i = 0; i < N; i++) {
+        const int64_t far = INT64_C(1) << 60;
+        const bool is_back = i > 0 && (i < N / 2 || i % 2 == 1);
+
+        packet[i] = (pf_packet){.pts = is_back ? -far : far, .dts = AV_NOPTS_VALUE};
+        frame_packet[i] = i;
+    }
+    index.frame_packet = frame_packet;
+    CHECK(pf_index_times(&index, 3) == PF_OK);
+    for (int i = 0; i < N; i++) {
+        n_bad += index.frame_pts[i] != 3 * i;
+    }
+    CHECK(n_bad == 0 && index.end_pts == 3 * N);
+    for (int i = 0; i < N; i++) { /* set back once */
+        packet[i].pts = i < N / 2 ? 1000 + 3 * i : 3 * (i - N / 2);
+    }
+    CHECK(pf_index_times(&index, 3) == PF_OK);
+    for (int i = 0; i < N; i++) {
+        n_bad += index.frame_pts[i] != 1000 + 3 * i;
+    }
+    CHECK(n_bad == 0);
+    free(index.frame_pts);
+}
+
 int
 main(void)
 {
@@ -368,5 +404,6 @@ main(void)
     test_colour_rows_agree_on_every_machine();
     test_orientations();
     test_leading_pictures_start_in_the_group_before();
+    test_times_stay_in_their_range();
     return check_report("video");
 }
