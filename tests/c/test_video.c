@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include "video/convert.h"
+#include "video/log.h"
 #include "video/nal.h"
 #include "video/plan.h"
 
@@ -198,6 +199,60 @@ test_false_starts(void)
     CHECK(pf_nal_read(&nal, no_codes, sizeof no_codes).starts); /* the usual ones */
     CHECK(pf_nal_read(&nal, no_codes, sizeof no_codes).starts);
     CHECK(pf_nal_read(&nal, no_codes, 3).n_shown == 1);
+}
+
+/* Of which packets of an IVF file with these VP8 headers decoding may start. */
+static void
+find_starts(const uint8_t *const *head, const size_t *head_bytes, int n, char *starts)
+{
+    const pf_limits limits = {1000, 1 << 20, 1 << 20, 0, 0.0};
+    const pf_poll poll = {0};
+    uint8_t file[512] = "DKIF\0\0\x20\0VP80\x08\0\x08\0\x19\0\0\0\x01\0\0\0";
+    size_t at = 32;
+    pf_source source = {.name = "heads", .data = file};
+    pf_video_error error = {0};
+    pf_container container;
+    pf_index index = {0};
+
+    file[24] = (uint8_t)n;
+    for (int i = 0; i < n; i++) {
+        file[at] = (uint8_t)head_bytes[i];
+        file[at + 4] = (uint8_t)i;
+        memcpy(file + at + 12, head[i], head_bytes[i]);
+        at += 12 + head_bytes[i];
+    }
+    source.n_byte = (int64_t)at;
+    pf_log_begin(error.detail);
+    CHECK(pf_container_open(&container, &source, -1, &limits, NULL, &error) == PF_OK);
+    CHECK(pf_index_scan(&index, &container, &limits, &poll) == PF_OK);
+    pf_log_end();
+    CHECK(index.n_packet == n);
+    for (int i = 0; i < index.n_packet; i++) {
+        starts[i] = (index.packet[i].flags & PF_PACKET_STARTS) != 0 ? 'x' : '.';
+    }
+    starts[index.n_packet] = '\0';
+    pf_index_free(&index);
+    pf_container_close(&container);
+}
+
+/* The map may come from before the last two key pictures, not only the last one. */
+static void
+test_no_start_lies_behind_an_old_map(void)
+{
+    static const uint8_t key[] = {0x10, 0, 0, 0x9d, 1, 0x2a, 8, 0, 8, 0, 0, 0};
+    static const uint8_t old_map[] = {0x11, 0, 0, 0xa0, 0, 0};
+    static const uint8_t new_map[] = {0x11, 0, 0, 0xff, 0xff, 0};
+    static const uint8_t no_map[] = {0x11, 0, 0, 0x10, 0, 0};
+    const uint8_t *const head[] = {key, new_map, key, no_map, key, old_map, key};
+    const size_t head_bytes[] = {sizeof key, sizeof new_map, sizeof key, sizeof no_map,
+            sizeof key, sizeof old_map, sizeof key};
+    char starts[8] = "";
+
+    pf_log_install();
+    find_starts(head, head_bytes, 5, starts);
+    CHECK(strcmp(starts, "x.x.x") == 0);
+    find_starts(head, head_bytes, 7, starts);
+    CHECK(strcmp(starts, "x.....x") == 0);
 }
 
 enum { MARGIN = 64, MAX_WIDTH = 131 };
@@ -400,6 +455,7 @@ main(void)
     test_h264_lengths_and_changing_headers();
     test_other_headers();
     test_false_starts();
+    test_no_start_lies_behind_an_old_map();
     test_colour_rows_stay_inside();
     test_colour_rows_agree_on_every_machine();
     test_orientations();
