@@ -35,8 +35,11 @@ _FRACTIONS = ("fps", "time_base", "sar")
 
 @remembered
 def _decoder() -> dict[str, Any]:
-    """Name what pictures depend on beside the file: the code that decodes."""
-    from phasefusion import _video
+    """Name what an entry depends on beside the file.
+
+    That is the code that decodes, and what this release says of a video.
+    """
+    from phasefusion import __version__, _video
 
     with open(_video.__file__, "rb") as file:
         built = hashlib.blake2b(file.read(), digest_size=16).hexdigest()
@@ -44,6 +47,8 @@ def _decoder() -> dict[str, Any]:
         "built": built,
         "ffmpeg": _video.ffmpeg_versions(),
         "machine": platform.machine(),
+        "phasefusion": __version__,
+        "facts": [f.name for record in (VideoInfo, StreamInfo) for f in fields(record)],
     }
 
 

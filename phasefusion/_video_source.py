@@ -153,13 +153,13 @@ def _read_all(file: BinaryFile, name: str, max_bytes: int) -> bytearray:
     One that cannot go back is read from where it is.
     """
     seeker = file if _is_seekable(file) else None
-    back = 0
-    if seeker is not None:
-        back = seeker.tell()  # type: ignore[attr-defined]
-        _check_bytes(name, seeker.seek(0, os.SEEK_END) or 0, max_bytes)  # type: ignore[attr-defined]
-        seeker.seek(0)  # type: ignore[attr-defined]
+    back = 0 if seeker is None else seeker.tell()  # type: ignore[attr-defined]
     data = bytearray()
     try:
+        if seeker is not None:
+            n_bytes = seeker.seek(0, os.SEEK_END)  # type: ignore[attr-defined]
+            _check_bytes(name, n_bytes or 0, max_bytes)
+            seeker.seek(0)  # type: ignore[attr-defined]
         while True:
             part: object = file.read(_CHUNK_BYTES)
             if not isinstance(part, bytes | bytearray | memoryview):

@@ -37,7 +37,7 @@ _CHECKSUM_BYTES = 32
 _CHUNK_BYTES = 2**20
 _MAX_HEADER_BYTES = 2**28
 
-Stat: TypeAlias = tuple[int, int, int, int]
+Stat: TypeAlias = tuple[int, int, int, int, int]
 
 _known: dict[Stat, str] = {}
 _MAX_KNOWN = 100_000
@@ -61,12 +61,18 @@ class Entry:
 def file_stat(path: str | os.PathLike[str] | os.PathLike[bytes]) -> Stat:
     """Tell a file from another and from itself after a change."""
     found = os.stat(path)
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return (
+        found.st_dev,
+        found.st_ino,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,  # the one time that nobody can set back
+    )
 
 
 def is_fresh(stat: Stat, now_ns: int) -> bool:
     """Whether a file changed so lately that another change could bear that time."""
-    return stat[3] >= now_ns - _SAME_TIME_NS
+    return max(stat[3:]) >= now_ns - _SAME_TIME_NS
 
 
 def _hash(data: object) -> Any:
@@ -78,9 +84,9 @@ def content_hash(
 ) -> str:
     """Hash all bytes of a file, or data, to hexadecimal digits.
 
-    That of a file is remembered for as long as its device, inode, size and time of
+    That of a file is remembered for as long as its device, inode, size and times of
     change stay, but not if it was changed so lately that the next change could bear the
-    same time.
+    same times.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from phasefusion._install import FFMPEG
 from phasefusion._languages import equivalent_codes, primary_code
 from phasefusion._subtitle_json import RawCue, looks_like_json, read_json
 from phasefusion._subtitle_search import compile_pattern, matches
-from phasefusion._video_checks import positive
+from phasefusion._video_checks import positive, stream_number
 from phasefusion._video_source import VideoSource, resolve
 from phasefusion.errors import BackendUnavailableError, VideoError
 
@@ -269,19 +269,6 @@ def _backend() -> ModuleType:
     return _video
 
 
-def _stream_number(stream: object) -> int:
-    if isinstance(stream, str):
-        if stream == "best":
-            return -1
-    elif isinstance(stream, SupportsIndex) and not isinstance(stream, bool):
-        number = stream.__index__()
-        if 0 <= number < 2**31:
-            return number
-    raise VideoError(
-        f'stream={stream!r} must be "best" or the index of a stream, 0 or more'
-    )
-
-
 def _languages(language: str | None) -> str | None:
     """Codes to look for, with commas between them."""
     if language is None:
@@ -475,7 +462,7 @@ def read_subtitles(
     >>> len(subtitles.find("nasa's"))
     1
     """
-    number = _stream_number(stream)
+    number = stream_number(stream)
     languages = _languages(language)
     _check_encoding(encoding)
     most_cues = positive("max_cues", max_cues, 2**31 - 1)

@@ -100,7 +100,7 @@ pf_batch_resize(const pf_resize_plan *plan, const pf_batch_src *src,
         st = pf_resize_scratch_init(&batch.scratch[n_ready], plan);
     }
     if (st == PF_OK) {
-        pf_parallel_run(batch.n_share, run_share, &batch);
+        pf_parallel_run(batch.n_share, run_share, NULL, &batch);
     }
     while (n_ready > 0) {
         pf_resize_scratch_free(&batch.scratch[--n_ready]);

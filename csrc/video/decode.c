@@ -274,6 +274,13 @@ work(void *workers, size_t share)
     pf_log_end();
 }
 
+/* The calling thread has no run left; others may be at long ones. */
+static void
+look_out(void *workers)
+{
+    (void)must_stop(workers);
+}
+
 static pf_status
 work_together(pf_job *j, size_t n_thread)
 {
@@ -287,7 +294,7 @@ work_together(pf_job *j, size_t n_thread)
         w[i].job = j;
         w[i].share = i;
     }
-    pf_parallel_run(n_thread, work, w);
+    pf_parallel_run(n_thread, work, look_out, w);
     for (size_t i = 0; i < n_thread; i++) {
         /* the others were only told to stop */
         if (w[i].st != PF_OK && (st == PF_OK || w[i].st != PF_EBACKEND)) {

@@ -18,6 +18,7 @@ typedef struct scanner {
     bool one_to_one; /* one packet is one picture unless its bytes say otherwise */
     int max_temporal_id;
     bool has_side_data; /* that lasts */
+    int64_t n_unmarked; /* packets up to here are no places to start at, the first is */
 } scanner;
 
 static pf_syntax
@@ -115,18 +116,15 @@ side_data_changes(const AVPacket *packet)
     return false;
 }
 
-/* The last place to start decoding at turns out to be none. */
+/* What a picture takes over may be older than any key picture so far but the first: the
+ * places to start decoding at turn out to be none. */
 static void
-unmark_last_start(pf_index *index)
+unmark_starts(scanner *s, pf_index *index)
 {
-    int64_t i = index->n_packet - 1;
-
-    while (i > 0 && (index->packet[i].flags & PF_PACKET_STARTS) == 0) {
-        i--;
-    }
-    if (i > 0) {
+    for (int64_t i = s->n_unmarked > 0 ? s->n_unmarked : 1; i < index->n_packet; i++) {
         index->packet[i].flags &= ~(uint32_t)(PF_PACKET_STARTS | PF_PACKET_RESETS);
     }
+    s->n_unmarked = index->n_packet;
 }
 
 /* Fills in the last entry of the table. */
@@ -182,7 +180,7 @@ classify(scanner *s, const AVPacket *packet, pf_index *index)
         index->suspect = problem;
     }
     if (picture.uses_older) {
-        unmark_last_start(index);
+        unmark_starts(s, index);
     }
 }
 

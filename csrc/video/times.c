@@ -46,10 +46,12 @@ sort_times(int64_t *pts, int64_t n_frame)
     return true;
 }
 
-/* A clock that was set back (joined files, a wrapped counter) goes on where it was. */
-static void
+/* A clock that was set back (joined files, a wrapped counter) goes on where it was.
+ * false: it is set back so often and so far that the times would leave their range. */
+static bool
 unfold_times(int64_t *pts, int64_t n_frame, int64_t nominal_pts)
 {
+    const int64_t most = INT64_C(1) << 61; /* each time alone is within 2^60 */
     int64_t shift = 0;
 
     for (int64_t i = 1; i < n_frame; i++) {
@@ -57,7 +59,11 @@ unfold_times(int64_t *pts, int64_t n_frame, int64_t nominal_pts)
             shift = pts[i - 1] + nominal_pts - pts[i];
         }
         pts[i] += shift;
+        if (pts[i] > most) {
+            return false;
+        }
     }
+    return true;
 }
 
 /* Decoding times run ahead of presentation by a constant: half of the frames whose
@@ -94,10 +100,8 @@ find_times(const pf_index *index, int64_t nominal_pts, int64_t *pts)
 {
     const int64_t n = index->n_frame;
 
-    if (collect_times(index, false, pts)) {
-        if (!sort_times(pts, n)) {
-            unfold_times(pts, n, nominal_pts);
-        }
+    if (collect_times(index, false, pts) &&
+            (sort_times(pts, n) || unfold_times(pts, n, nominal_pts))) {
         return PF_OK;
     }
     if (collect_times(index, true, pts) && sort_times(pts, n)) {

@@ -144,7 +144,8 @@ def size_keys(size: Any, *, int_is_square: bool) -> dict[str, int]:
     for name, value in size.items():
         if value is None:
             continue
-        if isinstance(value, bool) or int(value) != value or value < 1:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or value % 1 != 0 or value < 1:
             raise FrameError(
                 f"{name} is {value!r} in size {dict(size)!r} of the preprocessor file; "
                 "need a positive whole number"

@@ -25,7 +25,7 @@ void *__real_calloc(size_t n, size_t item_bytes);
 void *__real_realloc(void *old, size_t n_byte);
 void *__real_av_malloc(size_t n_byte);
 AVPacket *__real_av_packet_alloc(void);
-AVPacket *__real_av_packet_clone(const AVPacket *packet);
+int __real_av_packet_ref(AVPacket *to, const AVPacket *from);
 AVFrame *__real_av_frame_alloc(void);
 AVCodecContext *__real_avcodec_alloc_context3(const AVCodec *codec);
 AVFormatContext *__real_avformat_alloc_context(void);
@@ -34,7 +34,7 @@ void *__wrap_calloc(size_t n, size_t item_bytes);
 void *__wrap_realloc(void *old, size_t n_byte);
 void *__wrap_av_malloc(size_t n_byte);
 AVPacket *__wrap_av_packet_alloc(void);
-AVPacket *__wrap_av_packet_clone(const AVPacket *packet);
+int __wrap_av_packet_ref(AVPacket *to, const AVPacket *from);
 AVFrame *__wrap_av_frame_alloc(void);
 AVCodecContext *__wrap_avcodec_alloc_context3(const AVCodec *codec);
 AVFormatContext *__wrap_avformat_alloc_context(void);
@@ -69,10 +69,10 @@ __wrap_av_packet_alloc(void)
     return fails_now() ? NULL : __real_av_packet_alloc();
 }
 
-AVPacket *
-__wrap_av_packet_clone(const AVPacket *packet)
+int
+__wrap_av_packet_ref(AVPacket *to, const AVPacket *from)
 {
-    return fails_now() ? NULL : __real_av_packet_clone(packet);
+    return fails_now() ? AVERROR(ENOMEM) : __real_av_packet_ref(to, from);
 }
 
 AVFrame *

@@ -1,9 +1,12 @@
 /* test_frames.c - weights, resize and normalise without Python: every level against
  * the definition, with guarded outputs, exact source buffers and failing allocations.
  */
+#define _POSIX_C_SOURCE 200809L
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/parallel.h"
 #include "check.h"
@@ -144,16 +147,40 @@ count_share(void *context, size_t share)
     ((int *)context)[share]++;
 }
 
+static atomic_bool is_released;
+
+static void
+release(void *context)
+{
+    (void)context;
+    atomic_store(&is_released, true);
+}
+
+/* On a thread of its own, share 1 lasts until the one that waits for it has looked up.
+ */
+static void
+wait_for_release(void *context, size_t share)
+{
+    count_share(context, share);
+    for (int i = 0; share == 1 && i < 10000 && !atomic_load(&is_released); i++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
 static void
 test_parallel(void)
 {
     int count[9] = {0};
+    int waited[3] = {0};
 
-    pf_parallel_run(9, count_share, count);
-    pf_parallel_run(1, count_share, count);
-    pf_parallel_run(0, count_share, count);
+    pf_parallel_run(3, wait_for_release, release, waited);
+    CHECK(waited[0] == 1 && waited[1] == 1 && waited[2] == 1);
+    CHECK(atomic_load(&is_released));
+    pf_parallel_run(9, count_share, NULL, count);
+    pf_parallel_run(1, count_share, release, count);
+    pf_parallel_run(0, count_share, NULL, count);
     n_until_failure = 0; /* no room for the list of threads: all on this one */
-    pf_parallel_run(3, count_share, count);
+    pf_parallel_run(3, count_share, release, count);
     n_until_failure = -1;
     CHECK(count[0] == 3 && count[1] == 2 && count[2] == 2);
     for (size_t i = 3; i < 9; i++) {

@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include "video/convert.h"
+#include "video/log.h"
 #include "video/nal.h"
 #include "video/plan.h"
 
@@ -24,7 +25,8 @@ static void
 test_headers_of_random_bytes(void)
 {
     static const pf_syntax syntaxes[] = {PF_SYNTAX_OTHER, PF_SYNTAX_H264,
-            PF_SYNTAX_HEVC, PF_SYNTAX_VP8, PF_SYNTAX_VP9, PF_SYNTAX_AV1};
+            PF_SYNTAX_HEVC, PF_SYNTAX_VP8, PF_SYNTAX_VP9, PF_SYNTAX_AV1,
+            PF_SYNTAX_MJPEG};
     int64_t n_bad = 0;
 
     for (int round = 0; round < 20000; round++) {
@@ -38,7 +40,7 @@ test_headers_of_random_bytes(void)
             data[i] = (uint8_t)(next_random() % 5 == 0 ? next_random()
                                                        : next_random() % 3);
         }
-        pf_nal_init(&nal, syntaxes[round % 6], data, n_byte);
+        pf_nal_init(&nal, syntaxes[round % 7], data, n_byte);
         picture = pf_nal_read(&nal, data, n_byte);
         n_bad += picture.n_shown < -1 || picture.temporal_id < 0 ||
                  (picture.resets && !picture.starts);
@@ -199,6 +201,60 @@ test_false_starts(void)
     CHECK(pf_nal_read(&nal, no_codes, 3).n_shown == 1);
 }
 
+/* Of which packets of an IVF file with these VP8 headers decoding may start. */
+static void
+find_starts(const uint8_t *const *head, const size_t *head_bytes, int n, char *starts)
+{
+    const pf_limits limits = {1000, 1 << 20, 1 << 20, 0, 0.0};
+    const pf_poll poll = {0};
+    uint8_t file[512] = "DKIF\0\0\x20\0VP80\x08\0\x08\0\x19\0\0\0\x01\0\0\0";
+    size_t at = 32;
+    pf_source source = {.name = "heads", .data = file};
+    pf_video_error error = {0};
+    pf_container container;
+    pf_index index = {0};
+
+    file[24] = (uint8_t)n;
+    for (int i = 0; i < n; i++) {
+        file[at] = (uint8_t)head_bytes[i];
+        file[at + 4] = (uint8_t)i;
+        memcpy(file + at + 12, head[i], head_bytes[i]);
+        at += 12 + head_bytes[i];
+    }
+    source.n_byte = (int64_t)at;
+    pf_log_begin(error.detail);
+    CHECK(pf_container_open(&container, &source, -1, &limits, NULL, &error) == PF_OK);
+    CHECK(pf_index_scan(&index, &container, &limits, &poll) == PF_OK);
+    pf_log_end();
+    CHECK(index.n_packet == n);
+    for (int i = 0; i < index.n_packet; i++) {
+        starts[i] = (index.packet[i].flags & PF_PACKET_STARTS) != 0 ? 'x' : '.';
+    }
+    starts[index.n_packet] = '\0';
+    pf_index_free(&index);
+    pf_container_close(&container);
+}
+
+/* The map may come from before the last two key pictures, not only the last one. */
+static void
+test_no_start_lies_behind_an_old_map(void)
+{
+    static const uint8_t key[] = {0x10, 0, 0, 0x9d, 1, 0x2a, 8, 0, 8, 0, 0, 0};
+    static const uint8_t old_map[] = {0x11, 0, 0, 0xa0, 0, 0};
+    static const uint8_t new_map[] = {0x11, 0, 0, 0xff, 0xff, 0};
+    static const uint8_t no_map[] = {0x11, 0, 0, 0x10, 0, 0};
+    const uint8_t *const head[] = {key, new_map, key, no_map, key, old_map, key};
+    const size_t head_bytes[] = {sizeof key, sizeof new_map, sizeof key, sizeof no_map,
+            sizeof key, sizeof old_map, sizeof key};
+    char starts[8] = "";
+
+    pf_log_install();
+    find_starts(head, head_bytes, 5, starts);
+    CHECK(strcmp(starts, "x.x.x") == 0);
+    find_starts(head, head_bytes, 7, starts);
+    CHECK(strcmp(starts, "x.....x") == 0);
+}
+
 enum { MARGIN = 64, MAX_WIDTH = 131 };
 
 static void
@@ -356,6 +412,41 @@ test_leading_pictures_start_in_the_group_before(void)
     CHECK(plan.n_run == 0);
 }
 
+/* A clock that jumps to and fro would add up beyond any time: the rate is all that is
+ * left to go by. */
+static void
+test_times_stay_in_their_range(void)
+{
+    enum { N = 128 };
+    pf_packet packet[N];
+    pf_index index = {.packet = packet, .n_packet = N, .n_frame = N};
+    int64_t frame_packet[N];
+    int64_t n_bad = 0;
+
+    for (int i = 0; i < N; i++) {
+        const int64_t far = INT64_C(1) << 60;
+        const bool is_back = i > 0 && (i < N / 2 || i % 2 == 1);
+
+        packet[i] = (pf_packet){.pts = is_back ? -far : far, .dts = AV_NOPTS_VALUE};
+        frame_packet[i] = i;
+    }
+    index.frame_packet = frame_packet;
+    CHECK(pf_index_times(&index, 3) == PF_OK);
+    for (int i = 0; i < N; i++) {
+        n_bad += index.frame_pts[i] != 3 * i;
+    }
+    CHECK(n_bad == 0 && index.end_pts == 3 * N);
+    for (int i = 0; i < N; i++) { /* set back once */
+        packet[i].pts = i < N / 2 ? 1000 + 3 * i : 3 * (i - N / 2);
+    }
+    CHECK(pf_index_times(&index, 3) == PF_OK);
+    for (int i = 0; i < N; i++) {
+        n_bad += index.frame_pts[i] != 1000 + 3 * i;
+    }
+    CHECK(n_bad == 0);
+    free(index.frame_pts);
+}
+
 int
 main(void)
 {
@@ -364,9 +455,11 @@ main(void)
     test_h264_lengths_and_changing_headers();
     test_other_headers();
     test_false_starts();
+    test_no_start_lies_behind_an_old_map();
     test_colour_rows_stay_inside();
     test_colour_rows_agree_on_every_machine();
     test_orientations();
     test_leading_pictures_start_in_the_group_before();
+    test_times_stay_in_their_range();
     return check_report("video");
 }

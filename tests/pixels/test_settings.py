@@ -99,6 +99,8 @@ def test_the_model_gives_what_the_file_leaves_out():
             "shortest_edge is 64.5",
         ),
         ({"size": "large"}, "size 'large'"),
+        ({"size": {"shortest_edge": "64", "longest_edge": 99}}, "shortest_edge is '64"),
+        ({"size": {"shortest_edge": [64], "longest_edge": 99}}, "shortest_edge is"),
         ({"min_pixels": 10, "max_pixels": 5}, "min_pixels 10 and max_pixels 5"),
         ({"image_processor_type": "ViTImageProcessor"}, "a ViTImageProcessor, which"),
         ({"video_processor_type": "InternVLVideoProcessor"}, "contradicts it"),

@@ -62,6 +62,23 @@ def test_decoding_stops(threads, clip):
         assert video.read([0]).shape == (1, 480, 800, 3)  # and it can be used on
 
 
+def test_decoding_stops_while_only_others_have_work(clip, tmp_path):
+    """Two groups of pictures, a short one and all the rest."""
+    from make import ffmpeg
+
+    path = tmp_path / "two_groups.mp4"
+    x264 = "keyint=infinite:min-keyint=1:scenecut=0"
+    coder = ["-c:v", "libx264", "-preset", "ultrafast", "-x264-params", x264]
+    ffmpeg("-i", clip("long.mp4"), *coder, "-force_key_frames", "expr:eq(n,5)", path)
+    with Video(path, threads=2) as video:
+        wanted = [0, len(video) - 1]
+        began = time.monotonic()
+        video.read(wanted)
+        whole_s = time.monotonic() - began
+        late = [stops_after(lambda: video.read(wanted), whole_s / 4) for _ in range(9)]
+        assert max(late) < whole_s / 2, (whole_s, late)
+
+
 def test_decoding_to_a_size_stops(clip):
     grids = [PhaseGrid(8, 3)]
     assert_stops(lambda: read_clips(clip("long.mp4"), grids, size=(224, 224)))

@@ -91,6 +91,9 @@ def test_a_file_object_is_named_and_left_where_it_was(opener, clip):
             assert video.info.path == str(path)
             assert len(video.read([59])) == 1
         assert file.tell() == 77
+        with pytest.raises(VideoError, match="max_bytes=78"):
+            Video(file, max_bytes=78)
+        assert file.tell() == 77
 
 
 def test_a_number_is_no_name(clip):
