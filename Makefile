@@ -16,7 +16,7 @@ help:
 	@echo "make lint       ruff, mypy, stubtest, clang-format, a build with -Werror"
 	@echo "make format     rewrite Python and C files in the project's style"
 	@echo "make sanitize   plain-C tests and the Python tests under ASan and UBSan"
-	@echo "make fuzz       mutated video files through the decoder for SECONDS (60)"
+	@echo "make fuzz       any bytes through decoder, subtitles, resize, each for SECONDS (60)"
 	@echo "make bench      every benchmark; exit 1 where a goal is missed"
 	@echo "make bench-table  what the last make bench measured, into README and docs"
 	@echo "make notebooks  execute the notebooks in place"
@@ -84,18 +84,40 @@ sanitize: setup
 	    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	    $(VENV)/bin/pytest --ignore=tests/test_c.py
 
-# Seeds are the shipped clips and whatever lies in $(CACHE)/fuzz/corpus already.
+# Every harness tests/c/fuzz_NAME.c runs for SECONDS, on what lies in
+# $(CACHE)/fuzz/NAME and on its seeds; it is built from its stages and from base.
+# Seeds are copied, or made by tests/clips/seeds.py as far as there is an ffmpeg program.
 SECONDS ?= 60
+FUZZERS ?= resize subtitle video
 FUZZ = $(CACHE)/fuzz
-fuzz: setup
+FFMPEG = $$(pkg-config --cflags --libs libavformat libavcodec libavutil libswscale)
+FUZZ_STAGES_resize = frames
+FUZZ_STAGES_subtitle = video frames
+FUZZ_STAGES_video = video frames
+FUZZ_LIBRARIES_subtitle = $(FFMPEG)
+FUZZ_LIBRARIES_video = $(FFMPEG)
+FUZZ_SEEDS_video = phasefusion/tinyvlm/clips/clip-00*.mp4
+FUZZ_MADE = subtitle video
+# no magic numbers in there, so nothing to learn from each comparison but time
+FUZZ_FLAGS_resize = -fno-sanitize-coverage=trace-cmp
+FUZZ_OPTIONS_resize = -max_len=64 -len_control=0
+FUZZ_OPTIONS_subtitle = -max_len=20000 -timeout=25 -rss_limit_mb=3000
+FUZZ_OPTIONS_video = -max_len=100000 -timeout=25 -rss_limit_mb=3000
+fuzz: $(FUZZERS:%=fuzz-%)
+
+fuzz-%: setup
 	@command -v clang >/dev/null || { echo "fuzz: needs clang with its run-time" \
 	    "library: apt-get install clang libclang-rt-14-dev"; exit 1; }
-	@mkdir -p $(FUZZ)/corpus && cp -n phasefusion/tinyvlm/clips/clip-00*.mp4 $(FUZZ)/corpus
-	clang -g -O1 -fsanitize=fuzzer,address,undefined -Icsrc tests/c/fuzz_video.c \
-	    csrc/video/*.c csrc/base/*.c -o $(FUZZ)/fuzz_video -lm -pthread \
-	    $$(pkg-config --cflags --libs libavformat libavcodec libavutil libswscale)
-	$(FUZZ)/fuzz_video -max_len=200000 -timeout=25 -rss_limit_mb=3000 \
-	    -max_total_time=$(SECONDS) -artifact_prefix=$(FUZZ)/ $(FUZZ)/corpus
+	@mkdir -p $(FUZZ)/$*
+	$(if $(FUZZ_SEEDS_$*),@cp -n $(FUZZ_SEEDS_$*) $(FUZZ)/$*)
+	$(if $(filter $*,$(FUZZ_MADE)),@$(PY) tests/clips/seeds.py $* $(FUZZ)/$*)
+	clang -g -O2 -ffp-contract=off -fsanitize=fuzzer,address,undefined \
+	    -fno-sanitize-recover=undefined $(FUZZ_FLAGS_$*) -Icsrc tests/c/fuzz_$*.c \
+	    $(wildcard $(foreach stage,$(FUZZ_STAGES_$*) base,csrc/$(stage)/*.c)) \
+	    -o $(FUZZ)/fuzz_$* -lm -pthread $(FUZZ_LIBRARIES_$*)
+	$(FUZZ)/fuzz_$* $(FUZZ_OPTIONS_$*) -max_total_time=$(SECONDS) \
+	    $(addprefix -dict=,$(wildcard tests/c/fuzz_$*.dict)) \
+	    -artifact_prefix=$(FUZZ)/$*- $(FUZZ)/$*
 
 # The peers that can be installed here are measured too. What was measured is left in
 # $(BENCH), from where bench-table takes it into README and docs.

@@ -27,7 +27,7 @@ typedef struct pf_axis {
     int64_t dst_px;
     size_t stride;     /* >= the largest n_tap */
     int32_t n_tap_max; /* the largest n_tap */
-    int32_t *first_px; /* (dst_px,), never decreasing */
+    int32_t *first_px; /* (dst_px,), never decreasing, as where the taps end */
     int32_t *n_tap;    /* (dst_px,), >= 1 */
     int32_t *weight;   /* (dst_px, stride) */
 } pf_axis;

@@ -21,6 +21,9 @@
  * PF_BLOCK_ROWS. The window should stay in the second-level cache. */
 #define PF_WINDOW_ROWS 32
 
+/* Rows that lie interleaved in a window, where that is how they lie. */
+#define PF_QUAD_ROWS 4
+
 /* Scratch is aligned to this, and to it the rows of scratch are padded. */
 #define PF_VECTOR_BYTES 64
 
@@ -63,21 +66,34 @@ void *pf_aligned_zeros(size_t n, size_t item_bytes);
 /* One instruction set. The sums of a pixel are exact integers, so every set gives the
  * same bytes in whatever order it adds. */
 typedef struct pf_resize_kernels {
-    /* Makes plan->tables, set even on failure if there is something to free, and sets
-     * plan->work_bytes. PF_ENOMEM, PF_EOVERFLOW. NULL where no tables are needed. */
-    pf_status (*tables_init)(pf_resize_plan *plan);
-    void (*tables_free)(void *tables);
+    /* What plan->tables takes; 0 where none are needed, and then the next three are not
+     * there. It is zeroed first, and released even when they could not be made. */
+    size_t tables_bytes;
+
+    /* The part of plan->tables for plan->x, and plan->work_bytes; the part for plan->y.
+     * Not called for an axis that keeps its size. PF_ENOMEM, PF_EOVERFLOW. */
+    pf_status (*across_init)(pf_resize_plan *plan);
+    pf_status (*down_init)(pf_resize_plan *plan);
+
+    /* Frees what the tables point to. */
+    void (*tables_release)(void *tables);
 
     /* Rows of plan->src.width_px into rows of plan->dst.width_px that start
      * plan->resized_bytes apart in the scratch. There is room for whole blocks, so the
      * rows that fill up the last one take rubbish. work is plan->work_bytes that
-     * nobody else uses meanwhile. */
+     * nobody else uses meanwhile. When the plan is interleaved, byte b of row r of each
+     * PF_QUAD_ROWS rows lies at PF_QUAD_ROWS * b + r from their start instead. */
     void (*horizontal)(const pf_resize_plan *plan, pf_rows src, void *work,
             uint8_t *PF_RESTRICT dst);
 
     /* Resized row y of rows.n_bytes; rows starts at its first tap. */
     void (*vertical)(const pf_resize_plan *plan, int64_t y, pf_rows rows,
             uint8_t *PF_RESTRICT dst);
+
+    /* The same from interleaved rows, of which the first PF_QUAD_ROWS at held hold the
+     * first tap. NULL where no plan is interleaved. */
+    void (*vertical_quads)(const pf_resize_plan *plan, int64_t y,
+            const uint8_t *PF_RESTRICT held, uint8_t *PF_RESTRICT dst);
 } pf_resize_kernels;
 
 extern const pf_resize_kernels pf_resize_scalar;

@@ -114,6 +114,28 @@ pf_first_pass_parse(const char *name, pf_first_pass *first_pass)
     return PF_EINVAL;
 }
 
+static pf_status
+make_tables(pf_resize_plan *plan)
+{
+    const pf_resize_kernels *kernels = plan->kernels;
+    pf_status st = PF_OK;
+
+    if (kernels->tables_bytes == 0) {
+        return PF_OK;
+    }
+    plan->tables = calloc(1, kernels->tables_bytes);
+    if (plan->tables == NULL) {
+        return PF_ENOMEM;
+    }
+    if (!is_identity(&plan->x)) {
+        st = kernels->across_init(plan);
+    }
+    if (st == PF_OK && !is_identity(&plan->y)) {
+        st = kernels->down_init(plan);
+    }
+    return st;
+}
+
 pf_status
 pf_resize_plan_init(pf_resize_plan *plan, pf_size src, pf_size dst,
         const pf_resize_options *options)
@@ -139,14 +161,17 @@ pf_resize_plan_init(pf_resize_plan *plan, pf_size src, pf_size dst,
     if (st == PF_OK && src.height_px != dst.height_px) {
         st = pf_axis_init(&plan->y, src.height_px, dst.height_px, options->filter);
     }
-    if (st == PF_OK && plan->kernels->tables_init != NULL) {
-        st = plan->kernels->tables_init(plan);
+    plan->interleaved = plan->kernels->vertical_quads != NULL &&
+                        !plan->vertical_first && !is_identity(&plan->x) &&
+                        !is_identity(&plan->y);
+    if (st == PF_OK) {
+        st = make_tables(plan);
     }
     if (st != PF_OK) {
         pf_resize_plan_free(plan);
         return st;
     }
-    plan->window_rows = plan->y.n_tap_max + PF_WINDOW_ROWS;
+    plan->window_rows = plan->y.n_tap_max + PF_QUAD_ROWS + PF_WINDOW_ROWS;
     return PF_OK;
 }
 
@@ -154,8 +179,9 @@ void
 pf_resize_plan_free(pf_resize_plan *plan)
 {
     if (plan->tables != NULL) {
-        plan->kernels->tables_free(plan->tables);
+        plan->kernels->tables_release(plan->tables);
     }
+    free(plan->tables);
     pf_axis_free(&plan->y);
     pf_axis_free(&plan->x);
     *plan = (pf_resize_plan){0};
@@ -261,37 +287,74 @@ deliver(const pf_resize_plan *plan, const pf_resize_sink *sink, int64_t y,
     }
 }
 
-/* Also the way for one pass or none. */
+/* Resized row y, from its taps in the window. */
+static void
+from_window(const pf_resize_plan *plan, const uint8_t *held, struct window taps,
+        int64_t y, uint8_t *row)
+{
+    const pf_rows rows = {held, (ptrdiff_t)plan->resized_bytes, row_bytes(plan->dst),
+            (size_t)(taps.end_row - taps.first_row), 0};
+
+    if (plan->interleaved) {
+        plan->kernels->vertical_quads(plan, y, held, row);
+    }
+    else {
+        plan->kernels->vertical(plan, y, rows, row);
+    }
+}
+
+/* Also the way for the horizontal pass alone. */
 static void
 run_horizontal_first(const pf_resize_plan *plan, pf_resize_scratch *scratch,
         const pf_image_src *src, const pf_resize_sink *sink, struct window band)
 {
-    const size_t n_bytes = row_bytes(plan->dst);
     const int64_t limit = taps_of(plan, band.end_row - 1).end_row;
     struct window held = {0, 0};
 
     for (int64_t y = band.first_row; y < band.end_row; y++) {
-        const struct window taps = taps_of(plan, y);
-        pf_rows rows = {src->rgb + taps.first_row * src->row_bytes, src->row_bytes,
-                n_bytes, (size_t)(taps.end_row - taps.first_row), 0};
+        struct window taps = taps_of(plan, y);
+        const uint8_t *at;
 
-        if (!is_identity(&plan->x)) {
-            if (taps.end_row > held.end_row) {
-                slide(&held, taps, limit, plan, src, scratch);
-            }
-            rows.rgb = scratch->window +
-                       (size_t)(taps.first_row - held.first_row) * plan->resized_bytes;
-            rows.row_bytes = (ptrdiff_t)plan->resized_bytes;
+        if (plan->interleaved) {
+            taps.first_row -= taps.first_row % PF_QUAD_ROWS;
         }
+        if (taps.end_row > held.end_row) {
+            slide(&held, taps, limit, plan, src, scratch);
+        }
+        at = scratch->window +
+             (size_t)(taps.first_row - held.first_row) * plan->resized_bytes;
         if (is_identity(&plan->y)) {
-            deliver(plan, sink, y, rows.rgb);
+            deliver(plan, sink, y, at);
         }
         else {
             uint8_t *row = sink_row(sink, y, scratch->row);
 
-            plan->kernels->vertical(plan, y, rows, row);
+            from_window(plan, at, taps, y, row);
             deliver(plan, sink, y, row);
         }
+    }
+}
+
+/* The vertical pass alone, or none. */
+static void
+run_vertical_only(const pf_resize_plan *plan, pf_resize_scratch *scratch,
+        const pf_image_src *src, const pf_resize_sink *sink, struct window band)
+{
+    for (int64_t y = band.first_row; y < band.end_row; y++) {
+        const struct window taps = taps_of(plan, y);
+        const struct window next = y + 1 < band.end_row ? taps_of(plan, y + 1) : taps;
+        const pf_rows rows = {src->rgb + taps.first_row * src->row_bytes,
+                src->row_bytes, row_bytes(plan->dst),
+                (size_t)(taps.end_row - taps.first_row),
+                (size_t)(next.end_row - taps.end_row)};
+        uint8_t *row = sink_row(sink, y, scratch->row);
+
+        if (is_identity(&plan->y)) {
+            deliver(plan, sink, y, rows.rgb);
+            continue;
+        }
+        plan->kernels->vertical(plan, y, rows, row);
+        deliver(plan, sink, y, row);
     }
 }
 
@@ -309,9 +372,11 @@ run_vertical_first(const pf_resize_plan *plan, pf_resize_scratch *scratch,
 
         for (int64_t i = 0; i < n_row; i++) {
             const struct window taps = taps_of(plan, y + i);
+            const struct window next =
+                    y + i + 1 < band.end_row ? taps_of(plan, y + i + 1) : taps;
             const pf_rows rows = {src->rgb + taps.first_row * src->row_bytes,
                     src->row_bytes, src_bytes, (size_t)(taps.end_row - taps.first_row),
-                    0};
+                    (size_t)(next.end_row - taps.end_row)};
 
             plan->kernels->vertical(plan, y + i, rows,
                     scratch->window + (size_t)i * plan->source_bytes);
@@ -332,6 +397,9 @@ pf_resize_rows(const pf_resize_plan *plan, pf_resize_scratch *scratch,
 
     if (plan->vertical_first) {
         run_vertical_first(plan, scratch, src, sink, band);
+    }
+    else if (is_identity(&plan->x)) {
+        run_vertical_only(plan, scratch, src, sink, band);
     }
     else {
         run_horizontal_first(plan, scratch, src, sink, band);

@@ -60,6 +60,7 @@ typedef struct pf_resize_plan {
     pf_axis x; /* zero when the width does not change */
     pf_axis y; /* zero when the height does not change */
     bool vertical_first;
+    bool interleaved;     /* rows of the window, by kernels that like them so */
     int64_t window_rows;  /* that the horizontal pass, when first, keeps */
     size_t source_bytes;  /* from row to row of the scratch, source width */
     size_t resized_bytes; /* the same, resized width */

@@ -98,13 +98,16 @@ measure_spans(struct tables *tables, const pf_axis *axis)
 }
 
 static pf_status
-across_init(struct tables *tables, const pf_axis *axis)
+across_init(pf_resize_plan *plan)
 {
+    struct tables *tables = plan->tables;
+    const pf_axis *axis = &plan->x;
     const size_t n_px = (size_t)axis->dst_px;
     const size_t n_even_px = n_px + n_px % 2;
     size_t n;
 
     measure_spans(tables, axis);
+    plan->work_bytes = (tables->n_held + N_BEYOND) * DUO_BYTES;
     if (!pf_mul_size(n_even_px, tables->n_duo, &n)) {
         return PF_EOVERFLOW;
     }
@@ -127,8 +130,10 @@ across_init(struct tables *tables, const pf_axis *axis)
 }
 
 static pf_status
-down_init(struct tables *tables, const pf_axis *axis)
+down_init(pf_resize_plan *plan)
 {
+    struct tables *tables = plan->tables;
+    const pf_axis *axis = &plan->y;
     const size_t n_row = (size_t)axis->dst_px;
     size_t n;
 
@@ -149,35 +154,14 @@ down_init(struct tables *tables, const pf_axis *axis)
     return PF_OK;
 }
 
-static pf_status
-tables_init(pf_resize_plan *plan)
-{
-    struct tables *tables = calloc(1, sizeof *tables);
-    pf_status st = PF_OK;
-
-    plan->tables = tables;
-    if (tables == NULL) {
-        return PF_ENOMEM;
-    }
-    if (plan->x.dst_px != 0) {
-        st = across_init(tables, &plan->x);
-        plan->work_bytes = (tables->n_held + N_BEYOND) * DUO_BYTES;
-    }
-    if (st == PF_OK && plan->y.dst_px != 0) {
-        st = down_init(tables, &plan->y);
-    }
-    return st;
-}
-
 static void
-tables_free(void *opaque)
+tables_release(void *opaque)
 {
     struct tables *tables = opaque;
 
     free(tables->down);
     free(tables->across);
     free(tables->span);
-    free(tables);
 }
 
 /* Eight sums. gcc copies every sum in every step when they are __m256i. */
@@ -459,6 +443,17 @@ column(const struct pair *pair, size_t n_tap, const uint8_t *src, ptrdiff_t row_
     return _mm256_packus_epi16(px[0], px[1]);
 }
 
+/* Asks for a line of each row that the next resized row will want. */
+INLINE void
+fetch_below(const pf_rows *rows, size_t at)
+{
+    for (size_t i = 0; i < rows->n_next; i++) {
+        const uint8_t *row = pf_row(rows, rows->n_row + i);
+
+        _mm_prefetch((const char *)(row + at), _MM_HINT_T0);
+    }
+}
+
 TARGET static void
 vertical(const pf_resize_plan *plan, int64_t y, pf_rows rows, uint8_t *PF_RESTRICT dst)
 {
@@ -474,14 +469,17 @@ vertical(const pf_resize_plan *plan, int64_t y, pf_rows rows, uint8_t *PF_RESTRI
         /* The last column is moved back into the row; it repeats a few bytes. */
         const size_t at = b + 32 <= rows.n_bytes ? b : rows.n_bytes - 32;
 
+        fetch_below(&rows, at);
         _mm256_storeu_si256(
                 (void *)(dst + at), column(pair, n_tap, rows.rgb + at, rows.row_bytes));
     }
 }
 
 const pf_resize_kernels pf_resize_avx2 = {
-        .tables_init = tables_init,
-        .tables_free = tables_free,
+        .tables_bytes = sizeof(struct tables),
+        .across_init = across_init,
+        .down_init = down_init,
+        .tables_release = tables_release,
         .horizontal = horizontal,
         .vertical = vertical,
 };

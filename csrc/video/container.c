@@ -128,6 +128,34 @@ find_streams(AVFormatContext *format, const pf_limits *limits)
     return code;
 }
 
+/* Does an MP4 header alone say what is asked of a stream here? Its sample table then
+ * has been read, with the reordering that it implies; looking for more would decode. */
+static bool
+header_says_enough(const AVFormatContext *format)
+{
+    int n_video = 0;
+
+    if (strncmp(format->iformat->name, "mov,", 4) != 0) {
+        return false;
+    }
+    for (unsigned i = 0; i < format->nb_streams; i++) {
+        const AVStream *stream = format->streams[i];
+        const AVCodecParameters *par = stream->codecpar;
+
+        if (par->codec_type != AVMEDIA_TYPE_VIDEO) {
+            continue;
+        }
+        n_video++;
+        if (par->codec_id != AV_CODEC_ID_H264 || par->extradata_size <= 0 ||
+                par->width <= 0 || par->height <= 0 || stream->nb_frames <= 0 ||
+                stream->duration <= 0 || stream->avg_frame_rate.num <= 0 ||
+                stream->avg_frame_rate.den <= 0) {
+            return false;
+        }
+    }
+    return n_video == 1;
+}
+
 static pf_status
 open_io(pf_container *container)
 {
@@ -168,6 +196,9 @@ open_format(pf_container *container, const AVInputFormat *kind, const pf_limits 
     if (error->av_code < 0) {
         error->reason = "it is not a video file that FFmpeg can read";
         return error->av_code == AVERROR(ENOMEM) ? PF_ENOMEM : PF_EDATA;
+    }
+    if (header_says_enough(container->format)) {
+        return PF_OK;
     }
     error->av_code = find_streams(container->format, limits);
     if (error->av_code < 0) {
@@ -293,6 +324,9 @@ pf_container_stated_s(const pf_container *container)
     const double whole_s = (double)format->duration / AV_TIME_BASE;
     double tag_s;
 
+    if (header_says_enough(format)) {
+        return (double)stream->duration * av_q2d(stream->time_base);
+    }
     if (format->duration_estimation_method != AVFMT_DURATION_FROM_STREAM ||
             format->duration <= 0) {
         return 0.0;

@@ -34,6 +34,8 @@ syntax_of(enum AVCodecID codec)
             return PF_SYNTAX_VP9;
         case AV_CODEC_ID_AV1:
             return PF_SYNTAX_AV1;
+        case AV_CODEC_ID_MJPEG:
+            return PF_SYNTAX_MJPEG;
         default:
             return PF_SYNTAX_OTHER;
     }
@@ -113,9 +115,25 @@ side_data_changes(const AVPacket *packet)
     return false;
 }
 
+/* The last place to start decoding at turns out to be none. */
 static void
-classify(scanner *s, const AVPacket *packet, pf_packet *entry, const char **suspect)
+unmark_last_start(pf_index *index)
 {
+    int64_t i = index->n_packet - 1;
+
+    while (i > 0 && (index->packet[i].flags & PF_PACKET_STARTS) == 0) {
+        i--;
+    }
+    if (i > 0) {
+        index->packet[i].flags &= ~(uint32_t)(PF_PACKET_STARTS | PF_PACKET_RESETS);
+    }
+}
+
+/* Fills in the last entry of the table. */
+static void
+classify(scanner *s, const AVPacket *packet, pf_index *index)
+{
+    pf_packet *entry = &index->packet[index->n_packet - 1];
     const char *problem = NULL;
     const size_t n_byte = packet->size > 0 ? (size_t)packet->size : 0;
     const pf_picture picture = pf_nal_read(&s->nal, packet->data, n_byte);
@@ -160,8 +178,11 @@ classify(scanner *s, const AVPacket *packet, pf_packet *entry, const char **susp
     else if (s->reorders) {
         problem = parse_order(s, packet, entry);
     }
-    if (*suspect == NULL) {
-        *suspect = problem;
+    if (index->suspect == NULL) {
+        index->suspect = problem;
+    }
+    if (picture.uses_older) {
+        unmark_last_start(index);
     }
 }
 
@@ -248,7 +269,7 @@ read_packets(pf_index *index, pf_container *container, scanner *s,
         if ((packet->flags & AV_PKT_FLAG_DISCARD) != 0) {
             entry->flags |= PF_PACKET_CUT;
         }
-        classify(s, packet, entry, &index->suspect);
+        classify(s, packet, index);
         st = hold(index, packet, limits);
         if (st == PF_OK && index->n_packet % POLL_PACKETS == 0 && poll->ask != NULL &&
                 poll->ask(poll->arg) != 0) {

@@ -406,13 +406,17 @@ pf_nal_read(pf_nal *nal, const uint8_t *data, size_t data_bytes)
             picture = read_units(nal, data, data_bytes);
             break;
         case PF_SYNTAX_VP8:
-            picture = pf_vp8_read(data, data_bytes);
+            picture = pf_vp8_read(&nal->has_map, data, data_bytes);
             break;
         case PF_SYNTAX_VP9:
             picture = pf_vp9_read(data, data_bytes);
             break;
         case PF_SYNTAX_AV1:
             picture = pf_av1_read(&nal->av1, data, data_bytes);
+            break;
+        case PF_SYNTAX_MJPEG:
+            picture =
+                    pf_mjpeg_read(&nal->has_codes, !nal->first_seen, data, data_bytes);
             break;
         case PF_SYNTAX_OTHER:
             picture.n_shown = 1;

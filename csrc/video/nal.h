@@ -12,7 +12,8 @@ typedef enum pf_syntax {
     PF_SYNTAX_HEVC,
     PF_SYNTAX_VP8,
     PF_SYNTAX_VP9,
-    PF_SYNTAX_AV1
+    PF_SYNTAX_AV1,
+    PF_SYNTAX_MJPEG
 } pf_syntax;
 
 /* The facts about one packet. */
@@ -26,6 +27,7 @@ typedef struct pf_picture {
     bool relies_on_last;  /* takes over what the packet before it left behind */
     uint8_t read_slots;   /* one bit a slot for pictures that it may refer to */
     uint8_t stored_slots; /* and that it goes into */
+    bool uses_older;      /* what was left from before the last key picture */
     bool carries_headers; /* sequence or picture parameter sets */
     bool whole_headers;   /* enough of them to decode the picture */
 } pf_picture;
@@ -53,6 +55,8 @@ typedef struct pf_nal {
     bool hidden_pictures; /* HEVC: pictures may be flagged as not for output */
     bool first_seen;
     pf_av1 av1;
+    bool has_map;   /* VP8 */
+    bool has_codes; /* JPEG */
 } pf_nal;
 
 /* Reads the headers of the stream's extradata (avcC, hvcC, av1C or Annex B; NULL when
@@ -64,8 +68,14 @@ void pf_nal_init(pf_nal *nal, pf_syntax syntax, const uint8_t *extradata,
 pf_picture pf_nal_read(pf_nal *nal, const uint8_t *data, size_t data_bytes);
 
 /* The same for one packet of a codec that needs little or no memory of earlier ones. */
-pf_picture pf_vp8_read(const uint8_t *data, size_t data_bytes);
+/* *has_map: the pictures since the last key frame brought a map of segments. */
+pf_picture pf_vp8_read(bool *has_map, const uint8_t *data, size_t data_bytes);
 pf_picture pf_vp9_read(const uint8_t *data, size_t data_bytes);
+/* *has_codes: a picture so far had code tables; one that has none, where the stream's
+ * first had none either, uses the usual ones and not those of a picture before. */
+pf_picture pf_mjpeg_read(
+        bool *has_codes, bool is_first, const uint8_t *data, size_t data_bytes);
+
 pf_picture pf_av1_read(pf_av1 *av1, const uint8_t *data, size_t data_bytes);
 
 #endif /* PF_VIDEO_NAL_H */

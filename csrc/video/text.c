@@ -151,12 +151,17 @@ put_utf16(pf_text *text, const char *bytes, size_t n_byte, bool big_endian,
             i = n_byte;
         }
         if (valid && code >= 0xD800 && code <= 0xDFFF) {
-            const uint32_t next = n_byte - i >= 2 ? unit16(bytes + i, big_endian) : 0;
+            const bool ends = n_byte - i < 2;
+            const uint32_t next = ends ? 0 : unit16(bytes + i, big_endian);
 
             valid = code < 0xDC00 && next >= 0xDC00 && next <= 0xDFFF;
             if (valid) {
                 code = 0x10000 + ((code - 0xD800) << 10) + (next - 0xDC00);
                 i += 2;
+            }
+            else if (code < 0xDC00 && ends) {
+                i = n_byte; /* the first half of a pair and what is left of the second
+                             */
             }
         }
         *n_invalid += valid ? 0 : 1;

@@ -1,4 +1,4 @@
-/* vpx.c - readers of VP8, VP9 and AV1 picture headers. */
+/* vpx.c - readers of VP8, VP9, AV1 and JPEG picture headers. */
 #include "video/nal.h"
 
 #include "video/bits.h"
@@ -11,17 +11,88 @@ use_slots(pf_picture *picture, uint32_t read, uint32_t stored)
     picture->stored_slots |= (uint8_t)stored;
 }
 
-pf_picture
-pf_vp8_read(const uint8_t *data, size_t data_bytes)
-{
-    pf_picture picture = {0};
+/* The arithmetic decoder of VP8 for fields whose bits are even odds. */
+typedef struct even_decoder {
+    const uint8_t *data;
+    size_t data_bytes;
+    size_t at;
+    uint32_t value; /* two bytes */
+    uint32_t range;
+    int n_shift;
+} even_decoder;
 
-    if (data_bytes < 3) {
+static uint32_t
+next_byte(even_decoder *d)
+{
+    return d->at < d->data_bytes ? d->data[d->at++] : 0u;
+}
+
+static bool
+read_even(even_decoder *d)
+{
+    const uint32_t split = 1 + (((d->range - 1) * 128) >> 8);
+    const bool bit = d->value >= split << 8;
+
+    d->value -= bit ? split << 8 : 0;
+    d->range = bit ? d->range - split : split;
+    while (d->range < 128) {
+        d->value <<= 1;
+        d->range <<= 1;
+        if (++d->n_shift == 8) {
+            d->n_shift = 0;
+            d->value |= next_byte(d);
+        }
+    }
+    return bit;
+}
+
+pf_picture
+pf_vp8_read(bool *has_map, const uint8_t *data, size_t data_bytes)
+{
+    enum { TAG_BYTES = 3, KEY_BYTES = 10 }; /* with start code and size */
+    pf_picture picture = {0};
+    even_decoder d = {.data = data, .data_bytes = data_bytes, .range = 255};
+    bool is_key;
+
+    if (data_bytes < TAG_BYTES) {
         picture.n_shown = -1;
         return picture;
     }
     picture.n_shown = (data[0] >> 4) & 1;
-    picture.resets = (data[0] & 1) == 0;
+    is_key = (data[0] & 1) == 0;
+    d.at = is_key ? KEY_BYTES : TAG_BYTES;
+    d.value = next_byte(&d) << 8;
+    d.value |= next_byte(&d);
+    if (is_key) {
+        (void)read_even(&d); /* colour space */
+        (void)read_even(&d); /* clamping type */
+        *has_map = false;
+    }
+    if (read_even(&d)) {                      /* segmentation_enabled */
+        *has_map = read_even(&d) || *has_map; /* update_mb_segmentation_map */
+        picture.uses_older = !*has_map;
+    }
+    picture.resets = is_key;
+    picture.starts = is_key;
+    return picture;
+}
+
+pf_picture
+pf_mjpeg_read(bool *has_codes, bool is_first, const uint8_t *data, size_t data_bytes)
+{
+    enum { CODES = 0xc4, SCAN = 0xda, STEPS = 0xdb };
+    pf_picture picture = {.n_shown = 1};
+    bool has_steps = false;
+    bool own_codes = false;
+    size_t at = 2; /* after the start of the image */
+
+    while (at + 4 <= data_bytes && data[at] == 0xff && data[at + 1] != SCAN) {
+        has_steps = has_steps || data[at + 1] == STEPS;
+        own_codes = own_codes || data[at + 1] == CODES;
+        at += 2 + ((size_t)data[at + 2] << 8 | data[at + 3]);
+    }
+    *has_codes = is_first ? own_codes : *has_codes || own_codes;
+    picture.resets = has_steps && (own_codes || !*has_codes);
     picture.starts = picture.resets;
     return picture;
 }

@@ -68,6 +68,8 @@ static const pf_filter filters[] = {PF_FILTER_BOX, PF_FILTER_BILINEAR,
 static void
 check_weights(const pf_axis *axis)
 {
+    int32_t end = 0;
+
     for (int64_t x = 0; x < axis->dst_px; x++) {
         const int32_t *weight = axis->weight + (size_t)x * axis->stride;
         const int32_t n_tap = axis->n_tap[x];
@@ -77,6 +79,8 @@ check_weights(const pf_axis *axis)
         CHECK(n_tap >= 1 && n_tap <= axis->n_tap_max);
         CHECK(axis->first_px[x] >= 0 && axis->first_px[x] + n_tap <= axis->src_px);
         CHECK(x == 0 || axis->first_px[x] >= axis->first_px[x - 1]);
+        CHECK(axis->first_px[x] + n_tap >= end);
+        end = axis->first_px[x] + n_tap;
         for (size_t i = 0; i < axis->stride; i++) {
             *(weight[i] > 0 ? &above : &below) += weight[i];
             CHECK(abs(weight[i]) <= 127 * 65536 + 127 * 256 + 127);
@@ -374,6 +378,23 @@ test_scales(void)
     }
 }
 
+/* Rows that end anywhere in what a level loads and holds at a time, and blocks of rows
+ * that end anywhere. */
+static void
+test_ends(void)
+{
+    for (int64_t width = 17; width < 400; width++) {
+        for (int level = PF_CPU_AVX2; level <= (int)pf_cpu_best(); level++) {
+            const pf_resize_options options = {
+                    PF_FILTER_BILINEAR, PF_FIRST_AUTO, (pf_cpu_level)level};
+            const pf_size from = {1 + width % 18, width};
+
+            check_resize(from, (pf_size){3, 1 + width * 2 / 3}, &options);
+            check_resize(from, (pf_size){20, 1 + width / 5}, &options);
+        }
+    }
+}
+
 static void
 test_bad_plans(void)
 {
@@ -580,6 +601,7 @@ main(void)
     test_parallel();
     test_resize();
     test_scales();
+    test_ends();
     test_bad_plans();
     test_bad_normalise();
     test_failing_allocations();

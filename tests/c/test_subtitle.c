@@ -95,6 +95,8 @@ test_utf16_is_converted(void)
             1));
     CHECK(repairs("\x00\xDE", 2, little, "\xEF\xBF\xBD", 1));
     CHECK(repairs("\x3D\xD8", 2, little, "\xEF\xBF\xBD", 1));
+    CHECK(repairs("\x3D\xD8\0", 3, little, "\xEF\xBF\xBD", 1));
+    CHECK(repairs("\x00\xDE\0", 3, little, "\xEF\xBF\xBD\xEF\xBF\xBD", 2));
     CHECK(repairs("a\0b", 3, little, "a\xEF\xBF\xBD", 1));
 }
 

@@ -164,6 +164,41 @@ test_other_headers(void)
     CHECK(pf_nal_read(&nal, (const uint8_t *)"\x01\0\0", 3).n_shown == 0);
 }
 
+/* Pictures whose headers lean on what pictures before a key picture left behind. */
+static void
+test_false_starts(void)
+{
+    /* the first bits behind the heads, at even odds: a zero bit keeps the value low */
+    static const uint8_t key[] = {0x10, 0, 0, 0x9d, 1, 0x2a, 8, 0, 8, 0, 0, 0};
+    static const uint8_t old_map[] = {0x11, 0, 0, 0xa0, 0, 0};
+    static const uint8_t new_map[] = {0x11, 0, 0, 0xff, 0xff, 0};
+    static const uint8_t no_map[] = {0x11, 0, 0, 0x10, 0, 0};
+    static const uint8_t whole[] = {
+            0xff, 0xd8, 0xff, 0xdb, 0, 2, 0xff, 0xc4, 0, 2, 0xff, 0xda};
+    static const uint8_t no_codes[] = {0xff, 0xd8, 0xff, 0xdb, 0, 2, 0xff, 0xda};
+    static const uint8_t no_steps[] = {0xff, 0xd8, 0xff, 0xc4, 0, 2, 0xff, 0xda};
+    pf_nal nal;
+
+    pf_nal_init(&nal, PF_SYNTAX_VP8, NULL, 0);
+    CHECK(pf_nal_read(&nal, key, sizeof key).starts);
+    CHECK(!pf_nal_read(&nal, no_map, sizeof no_map).uses_older);
+    CHECK(pf_nal_read(&nal, old_map, sizeof old_map).uses_older);
+    CHECK(!pf_nal_read(&nal, new_map, sizeof new_map).uses_older);
+    CHECK(!pf_nal_read(&nal, old_map, sizeof old_map).uses_older);
+    CHECK(!pf_nal_read(&nal, key, sizeof key).uses_older);
+    CHECK(pf_nal_read(&nal, old_map, sizeof old_map).uses_older);
+
+    pf_nal_init(&nal, PF_SYNTAX_MJPEG, NULL, 0);
+    CHECK(pf_nal_read(&nal, whole, sizeof whole).starts);
+    CHECK(!pf_nal_read(&nal, no_codes, sizeof no_codes).starts);
+    CHECK(!pf_nal_read(&nal, no_steps, sizeof no_steps).starts);
+    CHECK(pf_nal_read(&nal, whole, sizeof whole).starts);
+    pf_nal_init(&nal, PF_SYNTAX_MJPEG, NULL, 0);
+    CHECK(pf_nal_read(&nal, no_codes, sizeof no_codes).starts); /* the usual ones */
+    CHECK(pf_nal_read(&nal, no_codes, sizeof no_codes).starts);
+    CHECK(pf_nal_read(&nal, no_codes, 3).n_shown == 1);
+}
+
 enum { MARGIN = 64, MAX_WIDTH = 131 };
 
 static void
@@ -328,6 +363,7 @@ main(void)
     test_h264_headers();
     test_h264_lengths_and_changing_headers();
     test_other_headers();
+    test_false_starts();
     test_colour_rows_stay_inside();
     test_colour_rows_agree_on_every_machine();
     test_orientations();

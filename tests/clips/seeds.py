@@ -156,7 +156,7 @@ def attempt(path: Path, build: Callable[[Path], object]) -> None:
         return
     try:
         build(path)
-    except (make.MissingEncoder, RuntimeError) as missing:
+    except (make.MissingEncoder, RuntimeError, OSError) as missing:
         print(f"{path}: left out: {str(missing).splitlines()[-1]}")
         path.unlink(missing_ok=True)
         return

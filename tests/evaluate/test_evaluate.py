@@ -118,31 +118,6 @@ def test_one_decode_a_video_and_one_call_an_arm(questions, tmp_path, monkeypatch
     assert {shape for shape, *_ in scorer.calls} == {(3, 4), (1, 12), (1, 10)}
 
 
-def test_a_second_run_decodes_nothing_with_a_cache(questions, tmp_path, monkeypatch):
-    import phasefusion.video as video_module
-
-    run(questions, tmp_path / "plain")
-    run(questions, tmp_path / "first", cache=tmp_path / "cache")
-    opened = []
-    real = video_module._open_reader
-
-    def open_reader(*args):
-        opened.append(args[0])
-        return real(*args)
-
-    monkeypatch.setattr(video_module, "_open_reader", open_reader)
-    run(questions, tmp_path / "second", cache=pf.FrameCache(tmp_path / "cache"))
-    spans = {i.video for i in load_questions(questions) if i.start or i.end}
-    assert set(opened) <= spans
-    plain = by_key(tmp_path / "plain")
-    for name in ("first", "second"):
-        found = by_key(tmp_path / name)
-        assert found.keys() == plain.keys()
-        for key, one in found.items():
-            assert one["logprobs"] == plain[key]["logprobs"]
-            assert one["frame_times_s"] == plain[key]["frame_times_s"]
-
-
 @pytest.mark.parametrize(
     ("phases", "origin", "scored"),
     [

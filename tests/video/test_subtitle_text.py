@@ -9,7 +9,7 @@ import re
 
 import oracle_subtitles as oracle
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from phasefusion._languages import equivalent_codes
@@ -96,6 +96,8 @@ def test_broken_utf8_is_repaired_as_python_does(data):
 @given(
     st.binary(max_size=40).map(lambda b: b.replace(b"\n", b"a").replace(b"\r", b"a"))
 )
+@example(b"\0\xd8\0")
+@example(b"\0\xdc\0")
 def test_broken_utf16_is_repaired_as_python_does(data):
     payload = ("0:1 --> 0:2\n~".encode("utf-16-le")) + data
     text = payload.decode("utf-16-le", "replace").partition("\n")[2]
