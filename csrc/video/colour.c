@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "base/cpu.h"
-
 enum { FRACTION_BITS = 20, HALF = 1 << (FRACTION_BITS - 1) };
 
 static int32_t
@@ -84,71 +82,6 @@ row_8(const pf_colour *c, const uint8_t *const sample[3], const ptrdiff_t step[3
     }
 }
 
-enum { CHUNK_PX = 256 };
-
-/* 8 bits, planar, chroma shared by two pixels (4:2:0 and 4:2:2): up to CHUNK_PX pixels,
- * an even number of them, with products in place of the tables so that a compiler can
- * use vectors. Inlined into a version for each instruction set. */
-static inline __attribute__((always_inline)) void
-chunk_8_shared(const pf_colour *c, const uint8_t *PF_RESTRICT y,
-        const uint8_t *PF_RESTRICT u, const uint8_t *PF_RESTRICT v, int n_px,
-        uint8_t *PF_RESTRICT rgb)
-{
-    uint8_t red[CHUNK_PX], green[CHUNK_PX], blue[CHUNK_PX];
-
-    for (int i = 0; i < n_px / 2; i++) {
-        const int32_t cb = u[i] - c->c0;
-        const int32_t cr = v[i] - c->c0;
-        const int32_t to_red = c->krv * cr;
-        const int32_t to_green = c->kgu * cb + c->kgv * cr;
-        const int32_t to_blue = c->kbu * cb;
-        const int32_t left = c->ky * (y[2 * i] - c->y0) + HALF;
-        const int32_t right = c->ky * (y[2 * i + 1] - c->y0) + HALF;
-
-        red[2 * i] = clamp_byte(left + to_red);
-        red[2 * i + 1] = clamp_byte(right + to_red);
-        green[2 * i] = clamp_byte(left + to_green);
-        green[2 * i + 1] = clamp_byte(right + to_green);
-        blue[2 * i] = clamp_byte(left + to_blue);
-        blue[2 * i + 1] = clamp_byte(right + to_blue);
-    }
-    for (int x = 0; x < n_px; x++) {
-        rgb[3 * x] = red[x];
-        rgb[3 * x + 1] = green[x];
-        rgb[3 * x + 2] = blue[x];
-    }
-}
-
-static inline __attribute__((always_inline)) void
-row_8_shared(const pf_colour *c, const uint8_t *const sample[3], int64_t width_px,
-        uint8_t *PF_RESTRICT rgb)
-{
-    const int64_t even_px = width_px - width_px % 2;
-
-    for (int64_t x = 0; x < even_px; x += CHUNK_PX) {
-        const int n_px = even_px - x < CHUNK_PX ? (int)(even_px - x) : CHUNK_PX;
-
-        chunk_8_shared(c, sample[0] + x, sample[1] + x / 2, sample[2] + x / 2, n_px,
-                rgb + 3 * x);
-    }
-    if (even_px != width_px) {
-        const uint8_t u = sample[1][even_px / 2];
-        const uint8_t v = sample[2][even_px / 2];
-
-        put_pixel(rgb + 3 * even_px, c->luma[sample[0][even_px]], c->red_v[v],
-                c->green_u[u] + c->green_v[v], c->blue_u[u]);
-    }
-}
-
-#if PF_X86
-__attribute__((target("avx2"))) static void
-row_8_shared_avx2(const pf_colour *c, const uint8_t *const sample[3], int64_t width_px,
-        uint8_t *PF_RESTRICT rgb)
-{
-    row_8_shared(c, sample, width_px, rgb);
-}
-#endif
-
 static inline int32_t
 load_wide(const uint8_t *sample, int value_shift)
 {
@@ -197,17 +130,19 @@ pf_colour_row(const pf_colour *colour, const pf_component component[3], int64_t 
             put_pixel(rgb, colour->luma[sample[0][x * step[0]]], 0, 0, 0);
         }
     }
-    else if (component[1].x_shift == 1 && step[0] == 1 && step[1] == 1 &&
-             step[2] == 1) {
+    else {
+        int64_t n_done = 0;
+
 #if PF_X86
-        if (colour->has_avx2) {
-            row_8_shared_avx2(colour, sample, width_px, rgb);
-            return;
+        if (colour->has_avx2 && component[1].x_shift == 1 && step[0] == 1 &&
+                step[1] == 1 && step[2] == 1) {
+            n_done = pf_colour_row_avx2(colour, sample, width_px, rgb);
+            sample[0] += n_done;
+            sample[1] += n_done / 2;
+            sample[2] += n_done / 2;
         }
 #endif
-        row_8_shared(colour, sample, width_px, rgb);
-    }
-    else {
-        row_8(colour, sample, step, component[1].x_shift, width_px, rgb);
+        row_8(colour, sample, step, component[1].x_shift, width_px - n_done,
+                rgb + 3 * n_done);
     }
 }

@@ -14,6 +14,7 @@
 #ifndef PF_VIDEO_COLOUR_H
 #define PF_VIDEO_COLOUR_H
 
+#include "base/cpu.h"
 #include "base/pf.h"
 
 enum { PF_COLOUR_MAX_DEPTH = 12 };
@@ -55,5 +56,12 @@ PF_NODISCARD pf_status pf_colour_init(
  * overlap the picture. component holds Y, U, V; U.data == NULL: grey. */
 void pf_colour_row(const pf_colour *colour, const pf_component component[3],
         int64_t y_px, int64_t width_px, uint8_t *PF_RESTRICT rgb);
+
+#if PF_X86
+/* For pf_colour_row alone: the first pixels of a row of depth 8 whose chroma bytes are
+ * shared by two pixels; returns how many it did, an even number. */
+int64_t pf_colour_row_avx2(const pf_colour *colour, const uint8_t *const sample[3],
+        int64_t width_px, uint8_t *PF_RESTRICT rgb);
+#endif
 
 #endif /* PF_VIDEO_COLOUR_H */
