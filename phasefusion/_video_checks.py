@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from phasefusion.errors import FrameCountWarning, VideoError
+from phasefusion.errors import FrameCountWarning, UsageError, VideoError
 
 if TYPE_CHECKING:
     from phasefusion._video_records import VideoInfo
@@ -44,7 +44,7 @@ def stream_number(stream: object) -> int:
         number = stream.__index__()
         if 0 <= number < 2**31:
             return number
-    raise VideoError(
+    raise UsageError(
         f'stream={stream!r} must be "best" or the index of a stream, 0 or more'
     )
 
@@ -54,7 +54,8 @@ def positive(name: str, value: SupportsIndex, highest: int = 2**62) -> int:
         number = value.__index__()
         if 1 <= number <= highest:
             return number
-    raise VideoError(f"{name}={value!r} must be an integer from 1 to {highest}")
+    limit = f"from 1 to {highest}" if highest < 2**62 else "of 1 or more"
+    raise UsageError(f"{name}={value!r} must be an integer {limit}")
 
 
 def check_threads(threads: SupportsIndex) -> int:
@@ -64,11 +65,26 @@ def check_threads(threads: SupportsIndex) -> int:
 
 def check_on_error(on_error: object) -> None:
     if on_error not in ("raise", "mark"):
-        raise VideoError(f'on_error={on_error!r} must be "raise" or "mark"')
+        raise UsageError(f'on_error={on_error!r} must be "raise" or "mark"')
+
+
+def check_grids(grids: Iterable[PhaseGrid]) -> list[PhaseGrid]:
+    """Return the grids as a list, or say what is none."""
+    from phasefusion.grid import PhaseGrid
+
+    if isinstance(grids, PhaseGrid) or not isinstance(grids, Iterable):
+        raise UsageError(f"grids={grids!r} must be a list of PhaseGrid")
+    found = list(grids)
+    for grid in found:
+        if not isinstance(grid, PhaseGrid):
+            raise UsageError(f"{grid!r} is not a PhaseGrid; PhaseGrid(budget=8) is one")
+    if not found:
+        raise UsageError("grids is empty; give at least one PhaseGrid")
+    return found
 
 
 def cut_short(info: VideoInfo) -> str:
-    """Say that the file ends long before its header says; empty when it does not.
+    """Say that the file ends long before its header says, or long after; else empty.
 
     Both readings of a stated duration, from time 0 or from the first frame, must be
     longer than what is there by two frames and by 2 %.
@@ -78,6 +94,11 @@ def cut_short(info: VideoInfo) -> str:
         return ""
     lasts_s = max(info.duration_s, info.start_s + info.duration_s)
     slack_s = max(2 * info.duration_s / max(info.n_frames, 1), 0.02 * stated_s)
+    if info.duration_s > 2 * stated_s + 1:
+        return (
+            f"the header says {stated_s:.3f} s, the {info.n_frames} frames that are "
+            f"there last {info.duration_s:.3f} s; timestamps seem to be damaged"
+        )
     if stated_s - lasts_s <= slack_s:
         return ""
     return (
@@ -91,6 +112,10 @@ def warn_count(info: VideoInfo, *, stacklevel: int) -> None:
     header = info.n_frames_header
     if header is None:
         text = cut_short(info)
+        if not text and info.damaged:
+            text = (
+                f"it is damaged: {info.n_frames} frames can be read, others may be lost"
+            )
     elif header == info.n_frames:
         text = ""
     else:

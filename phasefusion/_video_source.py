@@ -17,7 +17,7 @@ from typing import TypedDict as _TypedDict
 
 from phasefusion import _video_checks
 from phasefusion._video_checks import positive
-from phasefusion.errors import VideoError
+from phasefusion.errors import UsageError, VideoError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -97,7 +97,7 @@ def _seconds(value: object) -> float:
         number = float(value)
         if 0 < number < math.inf:
             return number
-    raise VideoError(f"max_seconds={value!r} must be None or a number above 0")
+    raise UsageError(f"max_seconds={value!r} must be None or a number above 0")
 
 
 def checked_limits(limits: VideoLimits) -> tuple[int, int, int, int, float]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion._video_checks import positive
-from phasefusion.errors import FallbackWarning, VideoError
+from phasefusion.errors import FallbackWarning, UsageError
 
 __all__ = ["Entry", "FrameCache", "content_hash"]
 
@@ -199,7 +199,7 @@ class FrameCache:
     ) -> None:
         self._folder = os.fspath(folder)
         if not isinstance(self._folder, str) or not self._folder:
-            raise VideoError(f"cache={folder!r} must be the path of a folder")
+            raise UsageError(f"cache={folder!r} must be the path of a folder")
         self._max_bytes = positive("max_bytes", max_bytes)
         self._known_bytes: int | None = None  # None: the folder was not looked at yet
 

@@ -7,6 +7,10 @@ class PhaseFusionError(Exception):
     """Base of every error that phasefusion raises on purpose."""
 
 
+class UsageError(PhaseFusionError, ValueError):
+    """An argument that cannot be, whatever is in the file."""
+
+
 class GridError(PhaseFusionError, ValueError):
     """A frame grid that cannot be: budget, phases, origin or clip length."""
 

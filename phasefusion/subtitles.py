@@ -19,7 +19,7 @@ from phasefusion._subtitle_json import RawCue, looks_like_json, read_json
 from phasefusion._subtitle_search import compile_pattern, matches
 from phasefusion._video_checks import positive, stream_number
 from phasefusion._video_source import VideoSource, resolve
-from phasefusion.errors import BackendUnavailableError, VideoError
+from phasefusion.errors import BackendUnavailableError, UsageError, VideoError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -288,7 +288,7 @@ def _check_encoding(encoding: str | None) -> None:
     try:
         "".encode(encoding)  # refuses what is no text encoding, too
     except (LookupError, TypeError, ValueError):
-        raise VideoError(
+        raise UsageError(
             f"encoding={encoding!r} must be None or a text encoding that Python knows"
         ) from None
 

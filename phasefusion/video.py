@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion._cached_clips import CachedClips, as_cache, read_through
 from phasefusion._install import FFMPEG
 from phasefusion._video_checks import (
+    check_grids,
     check_on_error,
     check_room,
     check_threads,
@@ -42,6 +43,7 @@ from phasefusion._video_source import (
 from phasefusion.errors import (
     BackendUnavailableError,
     DamagedFrameWarning,
+    UsageError,
     VideoError,
 )
 from phasefusion.frames import Filter, FirstPass
@@ -161,8 +163,9 @@ class Video:
     Warns
     -----
     FrameCountWarning
-        If the header promises another number of frames than there are, or, where it
-        states no number, a duration that is longer by two frames and 2 % or more.
+        If the header promises another number of frames than there are; or, where it
+        states no number, a duration that is longer by two frames and 2 % or more, or
+        less than half as long; or if the container is damaged.
 
     Examples
     --------
@@ -334,7 +337,7 @@ class Video:
         if array.size == 0:
             array = array.astype(np.int64)
         if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise VideoError(
+            raise UsageError(
                 f"indices must be a list of integers, got shape {array.shape} of "
                 f"{array.dtype}"
             )
@@ -499,6 +502,8 @@ def read_clip(
     ------
     FileNotFoundError, VideoError, FrameError, BackendUnavailableError
         As `Video` and `Video.read`.
+    UsageError
+        If an argument cannot be, whatever is in the file.
     GridError
         If the clip is too short for the grid and the grid says so.
 
@@ -567,8 +572,7 @@ def read_clips(
     """
     check_on_error(on_error)
     fit = Fit.checked(size, mean, std, filter, first_pass)
-    if not grids:
-        raise VideoError("grids is empty; give at least one PhaseGrid")
+    grids = check_grids(grids)
 
     def decode(source: VideoSource, missing: Sequence[PhaseGrid]) -> _Decoded:
         with Video(source, stream=stream, threads=threads, **limits) as video:

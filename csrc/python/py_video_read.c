@@ -66,6 +66,14 @@ raise_read(pf_reader *self, pf_status st)
                 self->video.name);
         return NULL;
     }
+    if (st == PF_EOVERFLOW) {
+        PyErr_Format(error_class,
+                "%s: a picture of it has more pixels than max_pixels allows (%lld); "
+                "pass "
+                "a larger max_pixels to read it all the same",
+                self->video.name, (long long)self->video.stream.limits.max_pixels);
+        return NULL;
+    }
     return pf_raise(st, "indices");
 }
 

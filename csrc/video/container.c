@@ -380,7 +380,11 @@ pf_container_next_any(pf_container *container, AVPacket *packet, bool *got)
 
     *got = false;
     while (n_failed < MAX_READ_ERRORS) {
+        const int64_t n_logged = pf_log_errors(false);
         const int code = av_read_frame(container->format, packet);
+
+        container->n_read_error +=
+                pf_log_errors(false) != n_logged; /* skips what it must */
 
         if (container->cursor.stopped) {
             return PF_EBACKEND;

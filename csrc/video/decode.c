@@ -115,6 +115,9 @@ take_picture(pf_worker *w)
             return st;
         }
     }
+    if ((int64_t)frame->width * frame->height > j->stream->limits.max_pixels) {
+        return PF_EOVERFLOW;
+    }
     if (j->look != NULL) {
         note_look(j->look, frame);
     }
@@ -182,6 +185,9 @@ feed(pf_worker *w, int64_t i)
         st = take_picture(w);
         av_frame_unref(w->frame);
     }
+    if (pf_log_oversizes() != w->n_oversize) {
+        return PF_EOVERFLOW;
+    }
     return st == PF_OK ? heed_log(w) : st;
 }
 
@@ -222,6 +228,7 @@ decode_run(pf_worker *w, const pf_run *run)
     else {
         w->decoder->flags &= ~AV_CODEC_FLAG_OUTPUT_CORRUPT;
     }
+    w->n_oversize = pf_log_oversizes();
     w->n_logged = pf_log_errors(j->decoder_threads > 1);
     for (int64_t i = run->first; i <= run->last && !is_finished(w); i++) {
         if (must_stop(w)) {

@@ -56,7 +56,8 @@ typedef struct pf_wish {
 } pf_wish;
 
 /* Decodes everything once and sets the index's order, n_frame and counted from what
- * comes out. On failure the index is as it was. */
+ * comes out. On failure the index is as it was. PF_EOVERFLOW, here and below: a picture
+ * has more pixels than the limit. */
 PF_NODISCARD pf_status pf_decode_count(
         const pf_stream *stream, pf_index *index, pf_look *look, const pf_poll *poll);
 

@@ -477,6 +477,9 @@ pf_index_scan(pf_index *index, pf_container *container, const pf_limits *limits,
     }
     if (st == PF_OK && index->n_packet > 0) {
         settle_flags(index, &s);
+        if (index->damaged && index->suspect == NULL) {
+            index->suspect = "the container is damaged";
+        }
         if (!s.one_to_one) {
             index->suspect = "its codec does not give one picture a packet";
         }

@@ -10,6 +10,7 @@
 static _Thread_local int depth;
 static _Thread_local char *first_error;
 static _Thread_local int64_t n_error;
+static _Thread_local int64_t n_oversize;
 
 /* Errors of our decoders in threads of FFmpeg's own, whichever decoder it was. */
 static _Atomic int64_t n_foreign_error;
@@ -50,6 +51,9 @@ keep_or_pass(void *context, int level, const char *format, va_list arguments)
     if (level <= AV_LOG_ERROR && !is_expected(format)) {
         n_error++;
     }
+    if (strstr(format, "exceeds specified max pixel count") != NULL) {
+        n_oversize++;
+    }
     if (level <= AV_LOG_ERROR && first_error != NULL && first_error[0] == '\0') {
         size_t n_char;
 
@@ -77,6 +81,12 @@ int64_t
 pf_log_errors(bool of_all_threads)
 {
     return n_error + (of_all_threads ? atomic_load(&n_foreign_error) : 0);
+}
+
+int64_t
+pf_log_oversizes(void)
+{
+    return n_oversize;
 }
 
 void

@@ -19,6 +19,10 @@ void pf_log_own(AVCodecContext *decoder);
  * something. */
 int64_t pf_log_errors(bool of_all_threads);
 
+/* The same for pictures of more pixels than the decoder was allowed, on the calling
+ * thread. FFmpeg drops them like damaged ones. */
+int64_t pf_log_oversizes(void);
+
 /* From here to pf_log_end the calling thread's messages are not printed. When text is
  * not NULL the first error among them is stored there (PF_LOG_BYTES bytes). */
 void pf_log_begin(char *text);

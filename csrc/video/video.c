@@ -206,6 +206,9 @@ pf_video_open(pf_video *video, const pf_source *source, int stream_index,
     st = scan(video, stream_index, limits, poll, error);
     if (st == PF_OK) {
         st = find_order(video, poll);
+        if (st == PF_EOVERFLOW) {
+            st = beyond_pixels(limits, 0, error);
+        }
         if (st == PF_EBACKEND) {
             error->reason = "FFmpeg cannot open its decoder";
         }

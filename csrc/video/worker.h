@@ -39,7 +39,8 @@ typedef struct pf_worker {
     int64_t next_packet; /* the one the container gives next */
     int64_t last_sent;
     int64_t n_logged; /* errors that FFmpeg had logged when last asked */
-    int64_t place;    /* presentable pictures so far in this run */
+    int64_t n_oversize;
+    int64_t place; /* presentable pictures so far in this run */
     const pf_run *run;
     size_t n_left;   /* targets of this run still to come */
     uint8_t *broken; /* (n_packet) pictures reached by damage; NULL: none so far */

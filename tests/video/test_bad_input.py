@@ -12,7 +12,12 @@ import numpy as np
 import pytest
 
 from phasefusion import PhaseGrid
-from phasefusion.errors import BackendUnavailableError, GridError, VideoError
+from phasefusion.errors import (
+    BackendUnavailableError,
+    GridError,
+    UsageError,
+    VideoError,
+)
 from phasefusion.video import Video, read_clip, read_clips
 
 
@@ -98,7 +103,7 @@ def test_an_index_out_of_range_is_named_with_n(index, clip):
 
 @pytest.mark.parametrize("indices", [[0.5], [[0, 1]], ["a"], 3, [None], [True]])
 def test_what_is_no_list_of_integers_is_refused(indices, clip):
-    with Video(clip("h264.mp4")) as video, pytest.raises(VideoError, match="indices"):
+    with Video(clip("h264.mp4")) as video, pytest.raises(UsageError, match="indices"):
         video.read(indices)
 
 
@@ -118,7 +123,7 @@ def test_what_is_no_list_of_integers_is_refused(indices, clip):
     ],
 )
 def test_options_out_of_range_are_refused(option, message, clip):
-    with pytest.raises(VideoError, match=message):
+    with pytest.raises((UsageError, VideoError), match=message):
         Video(clip("h264.mp4"), **option)
 
 
@@ -129,14 +134,14 @@ def test_limits_are_inclusive(clip):
 
 def test_on_error_is_checked_first(clip):
     with Video(clip("h264.mp4")) as video:
-        with pytest.raises(VideoError, match="on_error='skip'"):
+        with pytest.raises(UsageError, match="on_error='skip'"):
             video.read([0], on_error="skip")
-        with pytest.raises(VideoError, match="on_error='skip'"):
+        with pytest.raises(UsageError, match="on_error='skip'"):
             read_clip(clip("h264.mp4"), PhaseGrid(8), on_error="skip")
 
 
 def test_no_grids_and_grids_that_refuse(clip):
-    with pytest.raises(VideoError, match="grids is empty"):
+    with pytest.raises(UsageError, match="grids is empty"):
         read_clips(clip("h264.mp4"), [])
     with pytest.raises(GridError):
         read_clip(clip("three.mp4"), PhaseGrid(8, short="error"))

@@ -26,6 +26,7 @@ from phasefusion.errors import (
     FrameCountWarning,
     FrameError,
     GridError,
+    UsageError,
     VideoError,
 )
 from phasefusion.video import read_clip, read_clips
@@ -242,11 +243,11 @@ def test_warnings_and_errors_are_those_of_a_decode(clip, cache):
     path = clip("h264.mp4").parent / "nothing.mp4"
     with pytest.raises(FileNotFoundError):
         read_clip(path, PhaseGrid(2), cache=cache)
-    with pytest.raises(VideoError, match="directory"):
+    with pytest.raises((UsageError, VideoError), match="directory"):
         read_clip(path.parent, PhaseGrid(2), cache=cache)
-    with pytest.raises(VideoError, match="threads=0"):
+    with pytest.raises((UsageError, VideoError), match="threads=0"):
         read_clip(clip("h264.mp4"), PhaseGrid(2), cache=cache, threads=0)
-    with pytest.raises(VideoError, match="must be the path of a folder"):
+    with pytest.raises((UsageError, VideoError), match="must be the path of a folder"):
         read_clip(clip("h264.mp4"), PhaseGrid(2), cache="")
 
 
@@ -509,8 +510,8 @@ def test_content_is_hashed_once_and_again_when_it_changes(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("max_bytes", [0, -1, 1.5, "1"])
 def test_options_are_checked(max_bytes, tmp_path):
-    with pytest.raises(VideoError, match="max_bytes="):
+    with pytest.raises(UsageError, match="max_bytes="):
         FrameCache(tmp_path, max_bytes=max_bytes)
-    with pytest.raises(VideoError, match="cache="):
+    with pytest.raises(UsageError, match="cache="):
         FrameCache("")
     assert "FrameCache(" in repr(FrameCache(tmp_path))

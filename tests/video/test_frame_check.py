@@ -11,7 +11,7 @@ import pytest
 
 import phasefusion.video as video_module
 from phasefusion import frame_check
-from phasefusion.errors import VideoError
+from phasefusion.errors import UsageError
 from phasefusion.frame_check import check_frames
 from phasefusion.video import Video
 
@@ -173,7 +173,7 @@ def test_damage_is_no_difference(clip, quiet_video, recwarn):
 
 def test_options_are_checked(clip):
     for every in (0, -1, 1.5, True):
-        with pytest.raises(VideoError, match="every="):
+        with pytest.raises(UsageError, match="every="):
             check_frames(clip("h264.mp4"), every=every)
     assert check_frames(clip("h264.mp4"), every=59).n_compared == 2
     assert check_frames(clip("one.mp4")).n_compared == 1

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from phasefusion import PhaseGrid
-from phasefusion.errors import VideoError
+from phasefusion.errors import UsageError, VideoError
 from phasefusion.video import Video, read_clip, read_clips
 
 NAMES = ["h264.mp4", "h264.ts", "vp9.webm", "asp.avi", "h264.h264", "edit_list.mp4"]
@@ -247,7 +247,7 @@ def test_a_file_object_is_not_read_into_more_than_half_the_memory(clip, monkeypa
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "3", True])
 def test_max_seconds_is_checked(value, clip):
-    with pytest.raises(VideoError, match="max_seconds="):
+    with pytest.raises(UsageError, match="max_seconds="):
         Video(clip("h264.mp4"), max_seconds=value)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import make
 import pytest
 
-from phasefusion.errors import VideoError
+from phasefusion.errors import UsageError, VideoError
 from phasefusion.subtitles import Cue, read_subtitles
 
 SRT = """1
@@ -416,7 +416,7 @@ def test_no_other_file_is_opened(tmp_path):
     ],
 )
 def test_options_out_of_range_are_refused(option, message):
-    with pytest.raises(VideoError, match=message):
+    with pytest.raises((UsageError, VideoError), match=message):
         read_subtitles(SRT.encode(), **option)
 
 
