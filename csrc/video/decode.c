@@ -179,11 +179,15 @@ must_stop(const pf_worker *w)
 {
     pf_job *j = w->job;
 
+    if (atomic_load(&j->stop)) {
+        return true; /* nor asked again: an answer may be waiting to be raised */
+    }
     if (w->share == 0 && j->poll != NULL && j->poll->ask != NULL &&
             j->poll->ask(j->poll->arg) != 0) {
         atomic_store(&j->stop, true);
+        return true;
     }
-    return atomic_load(&j->stop);
+    return false;
 }
 
 static bool
