@@ -117,12 +117,25 @@ take_picture(pf_worker *w)
     return pf_worker_deliver(w, i);
 }
 
+/* What FFmpeg has logged that may tell of damage in this run. From an entry point that
+ * does not reset, pictures from before it are released after it as a matter of course;
+ * one that is missed otherwise makes an error when it is referred to. */
+static int64_t
+count_logged(const pf_worker *w)
+{
+    const pf_packet *first = &w->job->index->packet[w->run->first];
+    const int64_t n_error = pf_log_errors(w->job->decoder_threads > 1);
+
+    return (first->flags & PF_PACKET_RESETS) != 0 ? n_error + pf_log_releases()
+                                                  : n_error;
+}
+
 /* A decoder that lacks what was left out may say so in its log alone. A plain decode
  * lacks nothing, and many sound streams make it complain. */
 static pf_status
 heed_log(pf_worker *w)
 {
-    const int64_t n_logged = pf_log_errors(w->job->decoder_threads > 1);
+    const int64_t n_logged = count_logged(w);
     const bool is_new = n_logged != w->n_logged;
     const pf_plan *plan = w->job->plan;
 
@@ -199,17 +212,32 @@ is_finished(const pf_worker *w)
     return !w->job->counts && w->job->look->seen; /* only a look was wanted */
 }
 
+/* At the end of a run FFmpeg's H.264 decoder keeps back what came after an entry point
+ * that does not reset, unless told not to; it marks what precedes that as corrupt. A
+ * plain decode is left to its own rules. */
+static void
+keep_nothing_back(pf_worker *w)
+{
+    const pf_plan *plan = w->job->plan;
+
+    if (plan != NULL && plan->is_needed != NULL &&
+            w->decoder->codec_id == AV_CODEC_ID_H264) {
+        w->decoder->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
+    }
+}
+
 static pf_status
 decode_run(pf_worker *w, const pf_run *run)
 {
     const pf_job *j = w->job;
     pf_status st = PF_OK;
 
+    keep_nothing_back(w);
     w->run = run;
     w->n_left = run->n_target;
     w->place = 0;
     w->last_sent = run->first;
-    w->n_logged = pf_log_errors(j->decoder_threads > 1);
+    w->n_logged = count_logged(w);
     for (int64_t i = run->first; i <= run->last && !is_finished(w); i++) {
         if (must_stop(w)) {
             return PF_EBACKEND;

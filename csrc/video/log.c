@@ -10,9 +10,13 @@
 static _Thread_local int depth;
 static _Thread_local char *first_error;
 static _Thread_local int64_t n_error;
+static _Thread_local int64_t n_release;
 
 /* Errors of our decoders in threads of FFmpeg's own, whichever decoder it was. */
 static _Atomic int64_t n_foreign_error;
+
+/* In other words in another FFmpeg it would count as an error. */
+static const char release[] = "mmco: unref short failure";
 
 /* Its address marks our decoders. */
 static char ours;
@@ -37,7 +41,10 @@ keep_or_pass(void *context, int level, const char *format, va_list arguments)
         av_log_default_callback(context, level, format, arguments);
         return;
     }
-    if (level <= AV_LOG_ERROR) {
+    if (level <= AV_LOG_ERROR && strncmp(format, release, sizeof release - 1) == 0) {
+        n_release++;
+    }
+    else if (level <= AV_LOG_ERROR) {
         n_error++;
     }
     if (level <= AV_LOG_ERROR && first_error != NULL && first_error[0] == '\0') {
@@ -67,6 +74,12 @@ int64_t
 pf_log_errors(bool of_all_threads)
 {
     return n_error + (of_all_threads ? atomic_load(&n_foreign_error) : 0);
+}
+
+int64_t
+pf_log_releases(void)
+{
+    return n_release;
 }
 
 void
