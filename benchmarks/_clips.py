@@ -55,6 +55,12 @@ VP9 = (
     *("-c:v", "libvpx-vp9", *bitrate(1000), "-g", "128", "-row-mt", "1"),
     *("-deadline", "good", "-cpu-used", "5", "-tile-columns", "2"),
 )
+TEMPORAL_LAYERS = ":".join(
+    [
+        "ts_number_layers=3:ts_target_bitrate=500,800,1000:ts_rate_decimator=4,2,1",
+        "ts_periodicity=4:ts_layer_id=0,2,1,2:ts_layering_mode=3",
+    ]
+)
 CLIPS = {
     clip.name: clip
     for clip in [
@@ -82,13 +88,22 @@ CLIPS = {
             ),
         ),
         Clip(
-            *("vp9_720p.webm", "60 s 720p VP9, layered", 1280, 720, 25, 60),
+            *("vp9_720p.webm", "60 s 720p VP9, two passes", 1280, 720, 25, 60),
             (*VP9, "-auto-alt-ref", "6", "-lag-in-frames", "25"),
             passes=2,
         ),
         Clip(
-            *("vp9_720p_flat.webm", "60 s 720p VP9, one layer", 1280, 720, 25, 60),
+            *("vp9_720p_one_pass.webm", "60 s 720p VP9, one pass", 1280, 720, 25, 60),
             (*VP9, "-auto-alt-ref", "1", "-lag-in-frames", "25"),
+        ),
+        Clip(
+            *("vp9_720p_live.webm", "60 s 720p VP9, live layers", 1280, 720, 25, 60),
+            (
+                *("-c:v", "libvpx-vp9", "-b:v", "1000k", "-minrate", "1000k"),
+                *("-maxrate", "1000k", "-g", "250", "-row-mt", "1", "-cpu-used", "7"),
+                *("-deadline", "realtime", "-error-resilient", "1"),
+                *("-lag-in-frames", "0", "-ts-parameters", TEMPORAL_LAYERS),
+            ),
         ),
         Clip(
             *("av1_720p.mp4", "60 s 720p AV1", 1280, 720, 25, 60),

@@ -117,17 +117,25 @@ take_picture(pf_worker *w)
     return pf_worker_deliver(w, i);
 }
 
-/* What FFmpeg has logged that may tell of damage in this run. From an entry point that
- * does not reset, pictures from before it are released after it as a matter of course;
- * one that is missed otherwise makes an error when it is referred to. */
+/* Does a run of which packets are left out start at a recovery point? Its leading
+ * pictures break, and are marked as corrupt. All others are exact, the stream says, but
+ * at the end of the run FFmpeg holds back those too; see decode_run. */
+static bool
+starts_at_recovery(const pf_job *j, const pf_run *run)
+{
+    return j->plan != NULL && j->plan->is_needed != NULL &&
+           (j->index->packet[run->first].flags & PF_PACKET_RESETS) == 0;
+}
+
+/* What FFmpeg has logged that may tell of damage in this run. After a recovery point
+ * pictures from before it are released as a matter of course; one that is missed
+ * otherwise makes an error when it is referred to. */
 static int64_t
 count_logged(const pf_worker *w)
 {
-    const pf_packet *first = &w->job->index->packet[w->run->first];
     const int64_t n_error = pf_log_errors(w->job->decoder_threads > 1);
 
-    return (first->flags & PF_PACKET_RESETS) != 0 ? n_error + pf_log_releases()
-                                                  : n_error;
+    return starts_at_recovery(w->job, w->run) ? n_error : n_error + pf_log_releases();
 }
 
 /* A decoder that lacks what was left out may say so in its log alone. A plain decode
@@ -212,31 +220,22 @@ is_finished(const pf_worker *w)
     return !w->job->counts && w->job->look->seen; /* only a look was wanted */
 }
 
-/* At the end of a run FFmpeg's H.264 decoder keeps back what came after an entry point
- * that does not reset, unless told not to; it marks what precedes that as corrupt. A
- * plain decode is left to its own rules. */
-static void
-keep_nothing_back(pf_worker *w)
-{
-    const pf_plan *plan = w->job->plan;
-
-    if (plan != NULL && plan->is_needed != NULL &&
-            w->decoder->codec_id == AV_CODEC_ID_H264) {
-        w->decoder->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
-    }
-}
-
 static pf_status
 decode_run(pf_worker *w, const pf_run *run)
 {
     const pf_job *j = w->job;
     pf_status st = PF_OK;
 
-    keep_nothing_back(w);
     w->run = run;
     w->n_left = run->n_target;
     w->place = 0;
     w->last_sent = run->first;
+    if (starts_at_recovery(j, run)) {
+        w->decoder->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
+    }
+    else {
+        w->decoder->flags &= ~AV_CODEC_FLAG_OUTPUT_CORRUPT;
+    }
     w->n_logged = count_logged(w);
     for (int64_t i = run->first; i <= run->last && !is_finished(w); i++) {
         if (must_stop(w)) {

@@ -207,9 +207,20 @@ append(pf_index *index)
     return &index->packet[index->n_packet++];
 }
 
-/* Keeps the packet, which is left empty, until the cache is full: then none. */
+static void
+let_go(pf_index *index)
+{
+    for (int64_t i = 0; i < index->n_packet; i++) {
+        av_packet_free(&index->packet[i].whole);
+        index->packet[i].data = NULL;
+    }
+    pf_store_free(&index->store);
+    index->held = false;
+}
+
+/* Keeps what the decoder wants of a packet, until the cache is full: then of none. */
 static pf_status
-hold(pf_index *index, AVPacket *packet, const pf_limits *limits)
+hold(pf_index *index, const AVPacket *packet, const pf_limits *limits)
 {
     pf_packet *entry = &index->packet[index->n_packet - 1];
 
@@ -218,18 +229,20 @@ hold(pf_index *index, AVPacket *packet, const pf_limits *limits)
         return PF_OK;
     }
     if (index->held_bytes > limits->cache_bytes) {
-        for (int64_t i = 0; i < index->n_packet; i++) {
-            av_packet_free(&index->packet[i].held);
-        }
-        index->held = false;
+        let_go(index);
         return PF_OK;
     }
-    entry->held = av_packet_alloc();
-    if (entry->held == NULL) {
-        return PF_ENOMEM;
+    if (packet->side_data_elems > 0) {
+        entry->whole = av_packet_clone(packet);
+        return entry->whole == NULL ? PF_ENOMEM : PF_OK;
     }
-    av_packet_move_ref(entry->held, packet);
-    return PF_OK;
+    entry->data_bytes = packet->size;
+    entry->av_flags = packet->flags;
+    if (packet->size <= 0) {
+        return PF_OK;
+    }
+    return pf_store_add(
+            &index->store, packet->data, (size_t)packet->size, &entry->data);
 }
 
 /* Timestamps near the ends of the type are nonsense and would overflow sums. */
@@ -482,9 +495,7 @@ pf_index_scan(pf_index *index, pf_container *container, const pf_limits *limits,
 void
 pf_index_free(pf_index *index)
 {
-    for (int64_t i = 0; i < index->n_packet; i++) {
-        av_packet_free(&index->packet[i].held);
-    }
+    let_go(index);
     free(index->packet);
     free(index->frame_packet);
     free(index->frame_pts);

@@ -6,6 +6,7 @@
 
 #include "video/container.h"
 #include "video/nal.h"
+#include "video/store.h"
 
 enum {
     PF_PACKET_STARTS = 1,       /* decoding may start here */
@@ -20,8 +21,11 @@ enum {
 enum { PF_MAX_REORDER = 32 }; /* no codec here may move a picture further than this */
 
 typedef struct pf_packet {
-    AVPacket *held; /* NULL when the stream is larger than the cache */
-    int64_t pts;    /* in stream time base, AV_NOPTS_VALUE when missing */
+    const uint8_t *data; /* in the index's store, when the stream is held */
+    AVPacket *whole;     /* instead of data, for a packet with side data */
+    int data_bytes;
+    int av_flags;
+    int64_t pts; /* in stream time base, AV_NOPTS_VALUE when missing */
     int64_t dts;
     int64_t duration_pts;
     int64_t rank; /* place among all pictures in output order, the cut ones included */
@@ -38,6 +42,7 @@ typedef struct pf_index {
     int64_t n_packet_room;
     int64_t held_bytes;
     bool held; /* all packets are in memory */
+    pf_store store;
 
     int64_t *frame_packet; /* (n_frame) the packet of each presentable frame */
     int64_t *frame_pts;    /* (n_frame) non-decreasing */

@@ -79,10 +79,15 @@ pf_worker_fetch(pf_worker *w, int64_t i)
     pf_status st = PF_OK;
 
     av_packet_unref(w->packet);
-    if (entry->held == NULL) {
+    if (!w->job->index->held) {
         st = fetch_from_file(w, i);
     }
-    else if (av_packet_ref(w->packet, entry->held) < 0) {
+    else if (entry->whole == NULL) { /* no reference: the decoder makes its own copy */
+        w->packet->data = (uint8_t *)(uintptr_t)entry->data;
+        w->packet->size = entry->data_bytes;
+        w->packet->flags = entry->av_flags;
+    }
+    else if (av_packet_ref(w->packet, entry->whole) < 0) {
         st = PF_ENOMEM;
     }
     /* The table index travels through the decoder in place of the timestamp, so that

@@ -56,6 +56,20 @@ take_size(struct input *input)
     return size;
 }
 
+/* Makes the size that is wanted smaller until the pictures between the passes,
+ * whichever comes first, are not much larger than the others. */
+static pf_size
+limit_size(pf_size to, pf_size from)
+{
+    while (to.height_px * from.width_px > 4 * MAX_PX) {
+        to.height_px = (to.height_px + 1) / 2;
+    }
+    while (to.width_px * from.height_px > 4 * MAX_PX) {
+        to.width_px = (to.width_px + 1) / 2;
+    }
+    return to;
+}
+
 static uint8_t *
 take_memory(size_t n_bytes)
 {
@@ -240,7 +254,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_byte)
     }
     job.n_thread = threads < 200 ? 1 : threads % 5 + 1;
     job.from = take_size(&input);
-    job.to = take_size(&input);
+    job.to = limit_size(take_size(&input), job.from);
     job.gap_bytes = take(&input) % 67;
     job.upwards = take(&input) % 2 != 0;
     require(pf_normalise_init(&job.normalise, means, stds) == PF_OK);
