@@ -146,7 +146,7 @@ def finish(
         for row in missed:
             print_row(row)
     else:
-        print("all goals met")
+        print("all goals that were measured are met")
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         content = {

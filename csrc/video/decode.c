@@ -84,24 +84,13 @@ fill_missing(const pf_wish *wish, const pf_geometry *geometry, bool *any)
     return st;
 }
 
-/* Does a run of which packets are left out start at a recovery point? Its leading
- * pictures break. All others are exact, the stream says, but FFmpeg holds back those
- * that it decodes before it has put out the first; see decode_run. */
-static bool
-starts_at_recovery(const pf_job *j, const pf_run *run)
-{
-    return j->plan != NULL && j->plan->is_needed != NULL &&
-           (j->index->packet[run->first].flags & PF_PACKET_RESETS) == 0;
-}
-
 static pf_status
 take_picture(pf_worker *w)
 {
     pf_job *j = w->job;
     const AVFrame *frame = w->frame;
     const bool broken = frame->decode_error_flags != 0 ||
-                        ((frame->flags & AV_FRAME_FLAG_CORRUPT) != 0 &&
-                                !starts_at_recovery(j, w->run));
+                        (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0;
     int64_t i = frame->pts;
     bool cut;
 
@@ -131,12 +120,33 @@ take_picture(pf_worker *w)
     return pf_worker_deliver(w, i);
 }
 
+/* Does a run of which packets are left out start at a recovery point? Its leading
+ * pictures break, and are marked as corrupt. All others are exact, the stream says, but
+ * at the end of the run FFmpeg holds back those too; see decode_run. */
+static bool
+starts_at_recovery(const pf_job *j, const pf_run *run)
+{
+    return j->plan != NULL && j->plan->is_needed != NULL &&
+           (j->index->packet[run->first].flags & PF_PACKET_RESETS) == 0;
+}
+
+/* What FFmpeg has logged that may tell of damage in this run. After a recovery point
+ * pictures from before it are released as a matter of course; one that is missed
+ * otherwise makes an error when it is referred to. */
+static int64_t
+count_logged(const pf_worker *w)
+{
+    const int64_t n_error = pf_log_errors(w->job->decoder_threads > 1);
+
+    return starts_at_recovery(w->job, w->run) ? n_error : n_error + pf_log_releases();
+}
+
 /* A decoder that lacks what was left out may say so in its log alone. A plain decode
  * lacks nothing, and many sound streams make it complain. */
 static pf_status
 heed_log(pf_worker *w)
 {
-    const int64_t n_logged = pf_log_errors(w->job->decoder_threads > 1);
+    const int64_t n_logged = count_logged(w);
     const bool is_new = n_logged != w->n_logged;
     const pf_plan *plan = w->job->plan;
 
@@ -196,11 +206,15 @@ must_stop(const pf_worker *w)
 {
     pf_job *j = w->job;
 
+    if (atomic_load(&j->stop)) {
+        return true; /* nor asked again: an answer may be waiting to be raised */
+    }
     if (w->share == 0 && j->poll != NULL && j->poll->ask != NULL &&
             j->poll->ask(j->poll->arg) != 0) {
         atomic_store(&j->stop, true);
+        return true;
     }
-    return atomic_load(&j->stop);
+    return false;
 }
 
 static bool
@@ -229,7 +243,7 @@ decode_run(pf_worker *w, const pf_run *run)
         w->decoder->flags &= ~AV_CODEC_FLAG_OUTPUT_CORRUPT;
     }
     w->n_oversize = pf_log_oversizes();
-    w->n_logged = pf_log_errors(j->decoder_threads > 1);
+    w->n_logged = count_logged(w);
     for (int64_t i = run->first; i <= run->last && !is_finished(w); i++) {
         if (must_stop(w)) {
             return PF_EBACKEND;

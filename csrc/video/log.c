@@ -11,9 +11,13 @@ static _Thread_local int depth;
 static _Thread_local char *first_error;
 static _Thread_local int64_t n_error;
 static _Thread_local int64_t n_oversize;
+static _Thread_local int64_t n_release;
 
 /* Errors of our decoders in threads of FFmpeg's own, whichever decoder it was. */
 static _Atomic int64_t n_foreign_error;
+
+/* In other words in another FFmpeg it would count as an error. */
+static const char release[] = "mmco: unref short failure";
 
 /* Its address marks our decoders. */
 static char ours;
@@ -25,21 +29,11 @@ is_our_decoder(const void *context)
            ((const AVCodecContext *)context)->opaque == &ours;
 }
 
-/* A decoder that starts at a recovery point is told to forget pictures that it never
- * had. This is not damage. */
-static bool
-is_expected(const char *format)
-{
-    static const char forget[] = "mmco: unref short failure";
-
-    return strncmp(format, forget, sizeof forget - 1) == 0;
-}
-
 static void
 keep_or_pass(void *context, int level, const char *format, va_list arguments)
 {
     if (depth == 0 && is_our_decoder(context)) {
-        if (level <= AV_LOG_ERROR && !is_expected(format)) {
+        if (level <= AV_LOG_ERROR) {
             atomic_fetch_add(&n_foreign_error, 1);
         }
         return;
@@ -48,7 +42,10 @@ keep_or_pass(void *context, int level, const char *format, va_list arguments)
         av_log_default_callback(context, level, format, arguments);
         return;
     }
-    if (level <= AV_LOG_ERROR && !is_expected(format)) {
+    if (level <= AV_LOG_ERROR && strncmp(format, release, sizeof release - 1) == 0) {
+        n_release++;
+    }
+    else if (level <= AV_LOG_ERROR) {
         n_error++;
     }
     if (strstr(format, "exceeds specified max pixel count") != NULL) {
@@ -87,6 +84,12 @@ int64_t
 pf_log_oversizes(void)
 {
     return n_oversize;
+}
+
+int64_t
+pf_log_releases(void)
+{
+    return n_release;
 }
 
 void

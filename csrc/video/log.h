@@ -16,8 +16,10 @@ void pf_log_own(AVCodecContext *decoder);
 
 /* Errors that FFmpeg logged so far, between begin and end, on the calling thread; and
  * those of all our decoders on threads that FFmpeg started. Only a difference means
- * something. */
+ * something. pf_log_releases counts, and pf_log_errors does not, that H.264 pictures
+ * were to be released that the decoder does not hold. */
 int64_t pf_log_errors(bool of_all_threads);
+int64_t pf_log_releases(void);
 
 /* The same for pictures of more pixels than the decoder was allowed, on the calling
  * thread. FFmpeg drops them like damaged ones. */

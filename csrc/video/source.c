@@ -96,7 +96,7 @@ pf_cursor_read(void *opaque, uint8_t *buffer, int n_byte)
     const int64_t left_bytes = cursor->n_byte - cursor->at_byte;
     ssize_t n_read;
 
-    if (cursor->poll != NULL && cursor->poll->ask != NULL &&
+    if (!cursor->stopped && cursor->poll != NULL && cursor->poll->ask != NULL &&
             cursor->poll->ask(cursor->poll->arg) != 0) {
         cursor->stopped = true;
     }

@@ -64,10 +64,10 @@ typedef struct pf_cursor {
     bool stopped;        /* the poll asked to stop */
 } pf_cursor;
 
-/* Opens a source for reading. poll is asked at every read; it may be NULL. PF_EIO: the
- * file cannot be opened, error->errno_code says why. PF_EDATA: it is empty, no regular
- * file, or not the one of source->stamp. PF_EOVERFLOW: beyond limits->max_bytes. The
- * cursor must be closed in every case. */
+/* Opens a source for reading. poll is asked at every read until it says stop; it may be
+ * NULL. PF_EIO: the file cannot be opened, error->errno_code says why. PF_EDATA: it is
+ * empty, no regular file, or not the one of source->stamp. PF_EOVERFLOW: beyond
+ * limits->max_bytes. The cursor must be closed in every case. */
 PF_NODISCARD pf_status pf_cursor_open(pf_cursor *cursor, const pf_source *source,
         const pf_limits *limits, const pf_poll *poll, pf_video_error *error);
 

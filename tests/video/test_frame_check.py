@@ -43,6 +43,17 @@ def test_the_test_clips_are_right(name, clip):
     assert found.to_dict()["right"] is True
 
 
+@pytest.mark.parametrize("name", ["h264_open.mp4", "h264_open_short.mkv"])
+def test_sound_frames_of_open_groups_need_no_second_decode(name, clip):
+    """Not even one of them alone, whatever the decoder says about what it lacks."""
+    with Video(clip(name)) as video:
+        wanted = np.arange(len(video))
+        true = video._reader.digest(wanted, 1, True)[0]
+        for i in wanted:
+            digest, state, damaged = video._reader.digest(wanted[i : i + 1], 1, False)
+            assert (digest[0], state[0], damaged) == (true[i], 0, False), i
+
+
 def test_digests_are_of_the_pixels(clip):
     """Twin of the C hash: equal for equal pixels, for any way to get them."""
 
