@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import os
 import re
 import subprocess
@@ -11,9 +12,10 @@ import sys
 import numpy as np
 import pytest
 
-from phasefusion import PhaseGrid
+from phasefusion import PhaseGrid, _video_checks
 from phasefusion.errors import (
     BackendUnavailableError,
+    FrameCountWarning,
     GridError,
     UsageError,
     VideoError,
@@ -219,3 +221,43 @@ def test_random_bytes_and_random_damage_are_survived(clip, tmp_path):
     assert all(text.startswith(f"{path}: ") for text in messages)
     assert n_opened >= 10
     assert n_opened + len(messages) == 60
+
+
+def test_the_limit_on_pixels_holds_for_pictures_that_grow_later(clip):
+    path = clip("sizes.ts")
+    with Video(path) as video:
+        assert video.info.size_changes
+        first_px = video.info.width * video.info.height
+    with pytest.raises(VideoError, match="more pixels than max_pixels"):
+        Video(path, max_pixels=first_px)
+
+
+@pytest.mark.parametrize("name", ["h264.mkv", "vp9.webm"])
+def test_a_hole_in_the_middle_is_told(name, clip, tmp_path):
+    data = clip(name).read_bytes()
+    path = tmp_path / name
+    path.write_bytes(data[: len(data) * 3 // 10] + data[len(data) * 55 // 100 :])
+    with pytest.warns(FrameCountWarning, match="it is damaged: .* others may be lost"):
+        video = Video(path)
+    assert video.info.damaged
+    assert video.info.counted == "the container is damaged"
+    assert len(video) < 60
+
+
+def test_times_that_last_much_longer_than_the_header_says_are_told(clip):
+    info = Video(clip("h264.mkv")).info
+    wrong = dataclasses.replace(info, duration_s=1e5, end_pts=10**8)
+    assert _video_checks.cut_short(info) == ""
+    assert "timestamps seem to be damaged" in _video_checks.cut_short(wrong)
+
+
+@pytest.mark.parametrize("grids", [8, None, [8], [None], "8"])
+def test_what_is_no_grid_is_refused(grids, clip):
+    with pytest.raises(UsageError, match="PhaseGrid"):
+        read_clips(clip("h264.mp4"), grids)
+
+
+def test_grids_may_come_one_by_one(clip):
+    path = clip("h264.mp4")
+    clips = read_clips(path, (PhaseGrid(n) for n in (3, 5)))
+    assert [len(c.indices[0]) for c in clips] == [3, 5]
