@@ -44,7 +44,8 @@ _HOME = {
     "resize": "frames",
     "resize_normalize": "frames",
 }
-_MODULES = {"orders", "pixels", "samplers", "scoring", "stats"}
+_MODULES = {"cache", "orders", "pixels", "samplers", "scoring", "stats", "subtitles"}
+_MODULES |= {"tinyvlm", "video"}
 
 __all__ = [
     "Clip",

@@ -314,6 +314,7 @@ def _show_report(run: Path, folder: Path | None, as_json: bool) -> None:
     )
 )
 def frames(
+    context: typer.Context,
     video: Annotated[Path, typer.Argument(help="A video file.")],
     budget: Budget = 8,
     phases: Phases = 3,
@@ -333,13 +334,15 @@ def frames(
         typer.Option(
             "--check",
             help="Draw nothing: compare frames as they are read here with a sequential "
-            "decode of the whole video; exit 1 when one differs.",
+            "decode of the whole video; exit 1 when one differs. Takes --every and "
+            "--json only.",
         ),
     ] = False,
     every: Annotated[
         int | None,
         typer.Option(
-            help="With --check, compare every so-manieth frame, 1 for all (about 240)."
+            help="With --check, compare every so-manieth frame, 1 for all (all of up "
+            "to 240, then so many that it is 240 at most)."
         ),
     ] = None,
     as_json: JsonFlag = False,
@@ -349,6 +352,7 @@ def frames(
     Frames that do not decode are crossed out; damaged ones have a red border.
     """
     if check:
+        _refuse_grid_options(context)
         _check_frames(video, every, as_json)
         return
     if every is not None:
@@ -375,7 +379,7 @@ def frames(
     ]
     if as_json:
         facts = {
-            "path": os.path.abspath(video),
+            "path": str(video),
             "n_frames": clip.info.n_frames,
             "duration_s": clip.info.duration_s,
             "start_s": clip.info.start_s,
@@ -400,6 +404,16 @@ def frames(
         ],
     )
     print(f"written: {path}")
+
+
+def _refuse_grid_options(context: typer.Context) -> None:
+    """--check compares the frames of no grid and draws none."""
+    for option in context.command.params:
+        name = option.name or ""
+        source = context.get_parameter_source(name)
+        given = source is not None and source.name != "DEFAULT"
+        if given and name not in ("video", "check", "every", "as_json"):
+            raise typer.BadParameter(f"{option.opts[0]} does not go with --check")
 
 
 def _check_frames(video: Path, every: int | None, as_json: bool) -> None:

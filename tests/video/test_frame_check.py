@@ -12,8 +12,9 @@ import pytest
 import phasefusion.video as video_module
 from phasefusion import frame_check
 from phasefusion.errors import UsageError
-from phasefusion.frame_check import check_frames
-from phasefusion.video import Video
+from phasefusion.frame_check import FrameCheck, check_frames
+from phasefusion.grid import PhaseGrid
+from phasefusion.video import Video, read_clip
 
 NAMES = [
     "h264.mp4",
@@ -122,16 +123,21 @@ def test_one_wrong_frame_is_found_and_named(threads, clip, open_wrong):
     open_wrong(37, threads)
     found = check_frames(clip("h264.mp4"), every=1)
     assert not found.is_right
-    assert found.n_different == 1
+    assert found.n_differ == 1
     first = found.first_difference
     assert (first.frame, first.threads, first.other_frame) == (37, threads, 38)
     text = "\n".join(found.lines())
-    assert text.startswith("WRONG: all frames, 60 of 60")
-    assert f"frame 37, which with {threads} threads shows frame 38" in text
+    assert text.startswith(
+        "WRONG: 1 of 60 frames differs from a sequential decode; compared: all 60"
+    )
+    with_threads = "1 thread" if threads == 1 else "2 threads"
+    assert f"frame 37, which with {with_threads} shows frame 38" in text
     assert check_frames(clip("h264.mp4"), every=10).is_right  # 37 was not compared
 
 
-def test_a_count_that_finds_another_order_is_wrong(clip, monkeypatch):
+@pytest.fixture
+def open_counted_as(clip, monkeypatch):
+    """Readers that a count turns into those of another clip, without any damage."""
     real = video_module._open_reader
 
     class Moving:
@@ -145,15 +151,38 @@ def test_a_count_that_finds_another_order_is_wrong(clip, monkeypatch):
             self._reader = self._other
             return True
 
-    def open_moving(path, stream, limits):
-        other = real(clip("h264_no_b.mp4"), stream, limits)
-        return Moving(real(path, stream, limits), other)
+    def install(name):
+        def open_moving(path, stream, limits):
+            other = real(clip(name), stream, limits)
+            return Moving(real(path, stream, limits), other)
 
-    monkeypatch.setattr(video_module, "_open_reader", open_moving)
+        monkeypatch.setattr(video_module, "_open_reader", open_moving)
+
+    return install
+
+
+def test_a_count_that_finds_another_order_is_wrong(clip, open_counted_as):
+    open_counted_as("h264_no_b.mp4")
     found = check_frames(clip("h264.mp4"), every=1)
     assert found.n_moved == 60
     assert not found.is_right
-    assert "60 places of the packets' order hold other frames" in list(found.lines())
+    assert found.n_differ == 60
+    lines = list(found.lines())
+    assert lines[0].startswith("WRONG: 60 of 60 frames differ from a sequential decode")
+    assert "60 frames moved by the packets' order" in lines
+
+
+@pytest.mark.parametrize(("other", "n_decode"), [("mjpeg.avi", 30), ("long.mp4", 500)])
+def test_a_count_that_finds_another_number_is_wrong(
+    other, n_decode, clip, open_counted_as
+):
+    open_counted_as(other)
+    found = check_frames(clip("h264.mp4"), every=1)
+    assert not found.is_right
+    assert (found.n_frames_packets, found.n_frames) == (60, n_decode)
+    assert found.n_differ == 60
+    text = "\n".join(found.lines())
+    assert f"the packets promise 60 frames, {n_decode} decode" in text
 
 
 def test_memory_does_not_grow_with_the_frames(clip):
@@ -179,7 +208,111 @@ def test_damage_is_no_difference(clip, quiet_video, recwarn):
     found = check_frames(clip("corrupted.mp4"), every=1)
     assert found.is_right
     assert found.n_unsound > 0
-    assert any("do not decode soundly" in line for line in found.lines())
+    n, m = found.n_unsound, found.n_frames
+    assert next(found.lines()).startswith(
+        f"right, but {n} of {m} frames are damaged: no frame differs from a sequential "
+        f"decode; compared: all {m} frames, read with 1 and 2 threads"
+    )
+
+
+@pytest.fixture(scope="module")
+def holed(clip, tmp_path_factory):
+    """30 JPEGs of which the 8th and the 21st hold nothing to decode."""
+    data = bytearray(clip("mjpeg.avi").read_bytes())
+    at = data.index(b"movi")
+    for number in range(30):
+        at = data.index(b"00dc", at) + 8
+        n_bytes = int.from_bytes(data[at - 4 : at], "little")
+        if number in (7, 20):
+            data[at : at + n_bytes] = bytes(n_bytes)
+        at += n_bytes
+    path = tmp_path_factory.mktemp("holed") / "holed.avi"
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore::phasefusion.errors.FrameCountWarning")
+@pytest.mark.parametrize("every", [None, 1, 4])
+def test_damage_that_moves_frames_is_counted_as_read_clip_does(every, holed, clip):
+    found = check_frames(holed, every=every)
+    grid_clip = read_clip(holed, PhaseGrid(28))
+    kept = np.delete(np.arange(30), (7, 20))
+    with Video(clip("mjpeg.avi")) as video:
+        assert np.array_equal(grid_clip.frames[0], video.read(kept))
+    assert found.is_right
+    assert found.n_frames == grid_clip.info.n_frames == 28
+    assert found.n_frames_packets == found.n_frames_header == 30
+    assert found.n_compared == len(range(0, 28, every or 1))
+    assert (found.n_moved, found.n_unsound) == (0, 0)
+    lines = list(found.lines())
+    assert lines[0].startswith("right: no frame differs")
+    assert "the header says 30 frames, 28 decode" in lines
+    assert any("by decoding everything: damage" in line for line in lines)
+
+
+def test_damage_that_is_not_met_is_told(holed):
+    """Frames between the damaged ones come by the packets' order, also in a clip."""
+    found = check_frames(holed, every=3)
+    grid_clip = read_clip(holed, PhaseGrid(10, origin="left"))
+    assert grid_clip.indices[0].tolist() == list(range(0, 30, 3))
+    assert grid_clip.info.n_frames == found.n_frames_packets == 30
+    assert (found.n_compared, found.n_differ, found.n_moved) == (10, 7, 7)
+    lines = list(found.lines())
+    assert lines[0].startswith("WRONG: 7 of 10 frames differ")
+    assert "every 3rd frame, 10 of 30" in lines[0]
+    assert "the header says 30 frames, 28 decode" in lines
+    assert any(line.endswith("the damage divides 30") for line in lines)
+
+
+@pytest.mark.filterwarnings("ignore::phasefusion.errors.FrameCountWarning")
+def test_a_difference_after_damage_moved_frames_is_found(holed, open_wrong):
+    open_wrong(11, 1)
+    found = check_frames(holed)
+    assert (found.n_differ, found.n_compared) == (1, 28)
+    assert found.first_difference.frame == 11
+
+
+def made(**facts):
+    plain = {"path": "x", "n_frames": 60, "n_frames_packets": 60, "counted": None}
+    plain |= {"n_frames_header": None, "n_moved": 0, "every": 1, "n_compared": 60}
+    plain |= {"threads": (1, 2), "n_differ": 0, "first_difference": None}
+    return FrameCheck(**(plain | {"n_unsound": 0} | facts))
+
+
+@pytest.mark.parametrize(
+    ("facts", "line"),
+    [
+        ({"n_differ": 9}, "WRONG: 9 of 60 frames differ from"),
+        ({"n_compared": 1, "n_differ": 1}, "WRONG: 1 of 1 frame differs from"),
+        ({"n_unsound": 1}, "right, but 1 of 60 frames is damaged: no frame differs"),
+        ({"n_unsound": 2}, "right, but 2 of 60 frames are damaged: no frame differs"),
+        ({"n_frames": 61}, "WRONG: the number of frames differs from"),
+        ({"every": 2, "n_compared": 30}, "compared: every 2nd frame, 30 of 60, read"),
+        ({"every": 11}, "every 11th frame"),
+        ({"every": 13}, "every 13th frame"),
+        ({"every": 21}, "every 21st frame"),
+        ({"every": 33}, "every 33rd frame"),
+        ({"every": 62}, "every 62nd frame"),
+        ({"every": 112}, "every 112th frame"),
+        ({"n_compared": 1, "every": 99}, "compared: the first frame of 60, read"),
+        ({"n_frames_header": 1}, "the header says 1 frame, 60 decode"),
+        ({"n_frames_header": 60}, "the header says 60 frames, which is right"),
+        ({"n_moved": 1}, "1 frame moved"),
+        ({"n_differ": 3, "n_unsound": 1}, "1 of 60 frames is damaged"),
+    ],
+)
+def test_sentences(facts, line):
+    found = made(**facts)
+    text = "\n".join(found.lines())
+    assert line in text
+    assert found.is_right == text.startswith("right")
+
+
+def test_how_many_are_compared_by_default():
+    for n, step in [(1, 1), (239, 1), (240, 1), (241, 2), (480, 2), (481, 3)]:
+        wanted = frame_check._wanted(n, None)
+        assert wanted.tolist() == list(range(0, n, step))
+        assert len(wanted) <= 240
 
 
 def test_options_are_checked(clip):
@@ -206,14 +339,17 @@ def test_the_command_exits_1_on_a_difference(clip, open_wrong, monkeypatch, caps
     with pytest.raises(SystemExit) as caught:
         cli.main()
     assert caught.value.code == 1
-    assert "WRONG: all frames" in capsys.readouterr().out
+    assert "WRONG: 1 of 60 frames differs" in capsys.readouterr().out
 
 
 def test_the_command_prints_the_verdict(clip):
     done = command(clip("h264.mp4"), "--check", "--every", "3")
     assert (done.returncode, done.stderr) == (0, "")
     first, *rest = done.stdout.splitlines()
-    assert first.startswith("h264.mp4: right: every 3. frame, 20 of 60, ")
+    assert first == (
+        "h264.mp4: right: no frame differs from a sequential decode; compared: every "
+        "3rd frame, 20 of 60, read with 1 and 2 threads"
+    )
     assert rest == [
         "the order was found from the packets",
         "the header says 60 frames, which is right",
@@ -223,6 +359,7 @@ def test_the_command_prints_the_verdict(clip):
     assert (found["n_frames"], found["n_frames_header"]) == (60, 777)
     assert found["right"]
     assert found["counted"]
+    assert (found["n_differ"], found["n_unsound"]) == (0, 0)
     assert "the header says 777 frames" in done.stderr
     done = command(clip("text.mp4"), "--check")
     assert done.returncode == 2
@@ -230,3 +367,30 @@ def test_the_command_prints_the_verdict(clip):
     assert done.returncode == 2
     assert "--every goes with --check" in done.stderr
     assert command(clip("h264.mp4"), "--check", "--every", "0").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--budget", "8"],
+        ["-b", "4"],
+        ["--phases", "3"],
+        ["--origin", "left"],
+        ["--by", "time"],
+        ["--out", "x.png"],
+        ["--width", "160"],
+    ],
+)
+def test_options_of_the_grid_do_not_go_with_check(words, clip):
+    done = command(clip("three.mp4"), "--check", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    name = "--budget" if words[0] == "-b" else words[0]
+    assert f"{name} does not go with --check" in done.stderr
+
+
+def test_json_names_the_file_as_given(clip, monkeypatch, tmp_path):
+    monkeypatch.chdir(clip("three.mp4").parent)
+    plain = command("three.mp4", "--json", "-b", "1", "-o", tmp_path / "sheet")
+    checked = command("three.mp4", "--check", "--json")
+    assert json.loads(plain.stdout)["path"] == "three.mp4"
+    assert json.loads(checked.stdout)["path"] == "three.mp4"
