@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 from phasefusion import errors
 
 if TYPE_CHECKING:
-    from phasefusion import orders, pixels, samplers, scoring, stats
+    from phasefusion import (
+        cache,
+        orders,
+        pixels,
+        samplers,
+        scoring,
+        stats,
+        subtitles,
+        tinyvlm,
+        video,
+    )
     from phasefusion.cache import FrameCache
     from phasefusion.evaluate import evaluate
     from phasefusion.frames import resize, resize_normalize
