@@ -14,17 +14,11 @@ from typing import TYPE_CHECKING, Any
 from phasefusion import errors
 
 if TYPE_CHECKING:
-    from phasefusion import (
-        cache,
-        orders,
-        pixels,
-        samplers,
-        scoring,
-        stats,
-        subtitles,
-        tinyvlm,
-        video,
-    )
+    from phasefusion import cache as cache
+    from phasefusion import orders, pixels, samplers, scoring, stats
+    from phasefusion import subtitles as subtitles
+    from phasefusion import tinyvlm as tinyvlm
+    from phasefusion import video as video
     from phasefusion.cache import FrameCache
     from phasefusion.evaluate import evaluate
     from phasefusion.frames import resize, resize_normalize
