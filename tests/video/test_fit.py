@@ -1,5 +1,6 @@
 """Frames that leave the decoder resized and normalised."""
 
+import os
 import subprocess
 import sys
 
@@ -135,6 +136,21 @@ def test_the_limit_on_memory_is_one_on_the_result(clip, monkeypatch):
         read_clip(path, GRID, size=(9, 10), mean=MEAN, std=STD)
     with pytest.raises(VideoError, match="15 frames of 160x96 take"):
         read_clip(path, GRID)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_large_results_are_private_and_writable(clip):
+    path = clip("long.mp4")
+    clips = read_clip(path, PhaseGrid(8)).frames  # 8.8 MiB: not NumPy's own memory
+    assert clips.flags.writeable
+    assert clips.flags.c_contiguous
+    before = int(clips[0, 0, 0, 0, 0])
+    child = os.fork()
+    if child == 0:
+        clips[:] = before ^ 1
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert int(clips[0, 0, 0, 0, 0]) == before
 
 
 PEAK = """
