@@ -91,19 +91,20 @@ class Fit:
         """Type of the values in the result."""
         return np.uint8 if self.normalise is None else np.float32
 
-    def empty(self, n_frames: int, shape: tuple[int, int, int]) -> Pixels:
+    def empty(self, n_frames: int, shape: tuple[int, int, int], threads: int) -> Pixels:
         """Room for frames of that shape.
 
         NumPy asks for huge pages where an array is large. The kernel may have to move
         other memory out of the way for them, which took a tenth of the time of a
-        decode; ordinary pages, made ready all at once, cost the same everywhere.
+        decode; ordinary pages cost the same everywhere. They are made ready all at
+        once for one thread; several share that work as they write.
         """
         whole = (n_frames, *shape)
         n_bytes = math.prod(whole) * np.dtype(self.dtype).itemsize
         if n_bytes < _HUGE_BYTES or not hasattr(mmap, "MAP_POPULATE"):
             return np.empty(whole, self.dtype)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        if n_bytes <= _READY_BYTES:  # it cannot be interrupted
+        if threads == 1 and n_bytes <= _READY_BYTES:  # it cannot be interrupted
             flags |= mmap.MAP_POPULATE
         return np.ndarray(whole, self.dtype, mmap.mmap(-1, n_bytes, flags=flags))
 

@@ -325,7 +325,7 @@ class Video:
         wanted = self._checked(indices)
         shape = fit.shape(self._info.height, self._info.width, len(wanted))
         check_room(self._info.path, [(len(wanted), shape)], fit.dtype)
-        frames = fit.empty(len(wanted), shape)
+        frames = fit.empty(len(wanted), shape, self._threads)
         state, _ = fit.read(self._reader, wanted, [frames], self._threads)
         unsound = self._raise_unsound(wanted, state, on_error)
         if unsound:
@@ -417,7 +417,7 @@ class Video:
         end_pts = int(self._pts[end]) if end < len(self) else self._info.end_pts
         indices = [grid.select(pts, end_pts) + first for grid in grids]
         frames = [
-            fit.empty(index.size, shape)
+            fit.empty(index.size, shape, self._threads)
             for index, shape in zip(indices, shapes, strict=True)
         ]
         wanted = np.concatenate([index.reshape(-1) for index in indices])

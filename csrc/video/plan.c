@@ -61,6 +61,20 @@ start_of(const pf_index *index, int64_t wanted)
     return at;
 }
 
+static int
+compare_lengths(const void *a, const void *b)
+{
+    const pf_run *x = a;
+    const pf_run *y = b;
+    const int64_t x_length = x->last - x->first;
+    const int64_t y_length = y->last - y->first;
+
+    if (x_length != y_length) {
+        return x_length > y_length ? -1 : 1;
+    }
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
 /* Groups the sorted targets into runs. */
 static void
 group(pf_plan *plan, const pf_index *index, bool joined)
@@ -156,6 +170,9 @@ pf_plan_make(pf_plan *plan, const pf_index *index, const int64_t *frame, size_t 
     }
     for (size_t k = 0; k < plan->n_run; k++) {
         mark_needed(plan, index, &plan->run[k]);
+    }
+    if (!joined) { /* threads that take the long runs first end together */
+        qsort(plan->run, plan->n_run, sizeof *plan->run, compare_lengths);
     }
     return PF_OK;
 }

@@ -31,7 +31,8 @@ typedef struct pf_plan {
 } pf_plan;
 
 /* For frames (n_slot indices in 0..n_frame-1). sequential: one run from the start with
- * nothing left out. joined: runs that touch become one (for a single thread). */
+ * nothing left out. joined: runs that touch become one, in stream order (for a single
+ * thread); otherwise the longest run comes first. */
 PF_NODISCARD pf_status pf_plan_make(pf_plan *plan, const pf_index *index,
         const int64_t *frame, size_t n_slot, bool sequential, bool joined);
 
