@@ -106,7 +106,11 @@ class Fit:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         if threads == 1 and n_bytes <= _READY_BYTES:  # it cannot be interrupted
             flags |= mmap.MAP_POPULATE
-        return np.ndarray(whole, self.dtype, mmap.mmap(-1, n_bytes, flags=flags))
+        try:
+            pages = mmap.mmap(-1, n_bytes, flags=flags)
+        except OSError as error:
+            raise MemoryError(f"{n_bytes} bytes for frames: {error}") from error
+        return np.ndarray(whole, self.dtype, pages)
 
     def read(
         self,

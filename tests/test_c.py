@@ -26,6 +26,14 @@ FLAGS = (
 ).split()
 
 
+def with_headers(path: Path) -> str:
+    """Text of a test and of the headers beside it that it includes."""
+    text = path.read_text()
+    for name in re.findall(r'#include "(\w+\.h)"', text):
+        text += with_headers(path.parent / name)
+    return text
+
+
 def ffmpeg_flags() -> list[str]:
     libraries = ["libavformat", "libavcodec", "libavutil", "libswscale"]
     command = ["pkg-config", "--cflags", "--libs", *libraries]
@@ -49,7 +57,7 @@ def test_plain_c_is_clean_under_sanitizers(
     if first.startswith("// uses:"):
         stages += first.removeprefix("// uses:").split()
     sources = [str(path) for s in stages for path in (ROOT / "csrc" / s).glob("*.c")]
-    replaced = sorted(set(re.findall(r"\b__wrap_(\w+)", source.read_text())))
+    replaced = sorted(set(re.findall(r"\b__wrap_(\w+)", with_headers(source))))
     wrap = [f"-Wl,--wrap={name}" for name in replaced]
     libraries = ["-lm", "-pthread"] + (ffmpeg_flags() if "video" in stages else [])
     program = tmp_path / source.stem

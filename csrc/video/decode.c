@@ -375,7 +375,6 @@ pf_decode_look(const pf_stream *stream, const pf_index *index, pf_look *look,
             .poll = poll,
             .look = look,
             .decoder_threads = 1};
-
     pf_status st;
 
     *look = (pf_look){0};
@@ -389,12 +388,15 @@ pf_decode_look(const pf_stream *stream, const pf_index *index, pf_look *look,
 /* Threads that no run is left for work inside the decoders of the others; not so for
  * codecs whose decoders then keep quiet about damage that they notice alone. */
 static int
-decoder_threads(const pf_stream *stream, const pf_wish *wish, size_t n_worker)
+decoder_threads(const pf_stream *stream, const pf_index *index, const pf_wish *wish,
+        size_t n_worker)
 {
+    const bool is_plain = wish->sequential || index->counted;
+
     switch (stream->par->codec_id) {
         case AV_CODEC_ID_VP9:
         case AV_CODEC_ID_AV1:
-            return wish->sequential ? 1 : (int)((size_t)wish->n_thread / n_worker);
+            return is_plain ? 1 : (int)((size_t)wish->n_thread / n_worker);
         default:
             return 1;
     }
@@ -428,7 +430,7 @@ pf_decode_frames(const pf_stream *stream, const pf_index *index,
     if (plan.n_run > 0) {
         const size_t n_worker = n_thread < plan.n_run ? n_thread : plan.n_run;
 
-        j.decoder_threads = decoder_threads(stream, wish, n_worker);
+        j.decoder_threads = decoder_threads(stream, index, wish, n_worker);
         st = work_together(&j, n_worker);
     }
     *damaged = atomic_load(&j.damaged);

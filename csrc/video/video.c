@@ -232,8 +232,7 @@ pf_video_needs_source(const pf_video *video)
 pf_status
 pf_video_read(pf_video *video, const pf_wish *wish, bool *damaged)
 {
-    const bool is_plain =
-            wish->sequential || (video->index.counted && wish->n_thread == 1);
+    const bool is_plain = wish->sequential || video->index.counted;
     pf_wish again = *wish;
     pf_status st = pf_decode_frames(
             &video->stream, &video->index, &video->geometry, wish, damaged);

@@ -2,86 +2,12 @@
 /* test_cues.c - whole subtitle files in memory: their order, limits and languages,
  * stopped half-way, and with each allocation failing once. */
 #include "check.h"
+#include "full_memory_av.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "video/subtitle.h"
-
-/* The linker sends every allocation of the tested files here; the one after
- * n_until_failure more fails, none does while it is negative. */
-static long n_until_failure = -1;
-
-static bool
-fails_now(void)
-{
-    return n_until_failure >= 0 && n_until_failure-- == 0;
-}
-
-void *__real_malloc(size_t n_byte);
-void *__real_calloc(size_t n, size_t item_bytes);
-void *__real_realloc(void *old, size_t n_byte);
-void *__real_av_malloc(size_t n_byte);
-AVPacket *__real_av_packet_alloc(void);
-AVPacket *__real_av_packet_clone(const AVPacket *packet);
-AVCodecContext *__real_avcodec_alloc_context3(const AVCodec *codec);
-AVFormatContext *__real_avformat_alloc_context(void);
-void *__wrap_malloc(size_t n_byte);
-void *__wrap_calloc(size_t n, size_t item_bytes);
-void *__wrap_realloc(void *old, size_t n_byte);
-void *__wrap_av_malloc(size_t n_byte);
-AVPacket *__wrap_av_packet_alloc(void);
-AVPacket *__wrap_av_packet_clone(const AVPacket *packet);
-AVCodecContext *__wrap_avcodec_alloc_context3(const AVCodec *codec);
-AVFormatContext *__wrap_avformat_alloc_context(void);
-
-void *
-__wrap_malloc(size_t n_byte)
-{
-    return fails_now() ? NULL : __real_malloc(n_byte);
-}
-
-void *
-__wrap_calloc(size_t n, size_t item_bytes)
-{
-    return fails_now() ? NULL : __real_calloc(n, item_bytes);
-}
-
-void *
-__wrap_realloc(void *old, size_t n_byte)
-{
-    return fails_now() ? NULL : __real_realloc(old, n_byte);
-}
-
-void *
-__wrap_av_malloc(size_t n_byte)
-{
-    return fails_now() ? NULL : __real_av_malloc(n_byte);
-}
-
-AVPacket *
-__wrap_av_packet_alloc(void)
-{
-    return fails_now() ? NULL : __real_av_packet_alloc();
-}
-
-AVPacket *
-__wrap_av_packet_clone(const AVPacket *packet)
-{
-    return fails_now() ? NULL : __real_av_packet_clone(packet);
-}
-
-AVCodecContext *
-__wrap_avcodec_alloc_context3(const AVCodec *codec)
-{
-    return fails_now() ? NULL : __real_avcodec_alloc_context3(codec);
-}
-
-AVFormatContext *
-__wrap_avformat_alloc_context(void)
-{
-    return fails_now() ? NULL : __real_avformat_alloc_context();
-}
 
 static const char srt_file[] =
         "1\n0:01 --> 0:02\n<i>one</i>\n\n2\n0:02 --> 0:03\ntwo\n";

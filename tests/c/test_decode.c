@@ -2,6 +2,7 @@
 /* test_decode.c - a whole clip opened, read and recounted: stopped half-way, and with
  * each allocation failing once. */
 #include "check.h"
+#include "full_memory_av.h"
 
 #include "video/video.h"
 
@@ -9,73 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The linker sends every allocation of the tested files here; the one after
- * n_until_failure more fails, none does while it is negative. */
-static atomic_long n_until_failure = -1;
-
-static bool
-fails_now(void)
-{
-    return atomic_load(&n_until_failure) >= 0 &&
-           atomic_fetch_sub(&n_until_failure, 1) == 0;
-}
-
-void *__real_malloc(size_t n_byte);
-void *__real_calloc(size_t n, size_t item_bytes);
-void *__real_realloc(void *old, size_t n_byte);
-void *__real_av_malloc(size_t n_byte);
-AVPacket *__real_av_packet_alloc(void);
-AVPacket *__real_av_packet_clone(const AVPacket *packet);
 int __real_av_packet_ref(AVPacket *to, const AVPacket *from);
 AVFrame *__real_av_frame_alloc(void);
-AVCodecContext *__real_avcodec_alloc_context3(const AVCodec *codec);
-AVFormatContext *__real_avformat_alloc_context(void);
-void *__wrap_malloc(size_t n_byte);
-void *__wrap_calloc(size_t n, size_t item_bytes);
-void *__wrap_realloc(void *old, size_t n_byte);
-void *__wrap_av_malloc(size_t n_byte);
-AVPacket *__wrap_av_packet_alloc(void);
-AVPacket *__wrap_av_packet_clone(const AVPacket *packet);
 int __wrap_av_packet_ref(AVPacket *to, const AVPacket *from);
 AVFrame *__wrap_av_frame_alloc(void);
-AVCodecContext *__wrap_avcodec_alloc_context3(const AVCodec *codec);
-AVFormatContext *__wrap_avformat_alloc_context(void);
-
-void *
-__wrap_malloc(size_t n_byte)
-{
-    return fails_now() ? NULL : __real_malloc(n_byte);
-}
-
-void *
-__wrap_calloc(size_t n, size_t item_bytes)
-{
-    return fails_now() ? NULL : __real_calloc(n, item_bytes);
-}
-
-void *
-__wrap_realloc(void *old, size_t n_byte)
-{
-    return fails_now() ? NULL : __real_realloc(old, n_byte);
-}
-
-void *
-__wrap_av_malloc(size_t n_byte)
-{
-    return fails_now() ? NULL : __real_av_malloc(n_byte);
-}
-
-AVPacket *
-__wrap_av_packet_alloc(void)
-{
-    return fails_now() ? NULL : __real_av_packet_alloc();
-}
-
-AVPacket *
-__wrap_av_packet_clone(const AVPacket *packet)
-{
-    return fails_now() ? NULL : __real_av_packet_clone(packet);
-}
 
 int
 __wrap_av_packet_ref(AVPacket *to, const AVPacket *from)
@@ -87,18 +25,6 @@ AVFrame *
 __wrap_av_frame_alloc(void)
 {
     return fails_now() ? NULL : __real_av_frame_alloc();
-}
-
-AVCodecContext *
-__wrap_avcodec_alloc_context3(const AVCodec *codec)
-{
-    return fails_now() ? NULL : __real_avcodec_alloc_context3(codec);
-}
-
-AVFormatContext *
-__wrap_avformat_alloc_context(void)
-{
-    return fails_now() ? NULL : __real_avformat_alloc_context();
 }
 
 enum { N_SLOT = 4 };

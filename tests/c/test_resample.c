@@ -1,7 +1,7 @@
 // uses: stats
 /* test_resample.c - rankings, resampled sums and matched votes in plain C. */
 #include "check.h"
-#include "full_memory.h" /* __wrap_malloc, __wrap_calloc */
+#include "full_memory.h"
 
 #include <math.h>
 #include <stdlib.h>

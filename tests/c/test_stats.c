@@ -1,6 +1,6 @@
 /* test_stats.c - the seeded generator, flips and votes in plain C. */
 #include "check.h"
-#include "full_memory.h" /* __wrap_malloc, __wrap_calloc */
+#include "full_memory.h"
 
 #include <math.h>
 #include <string.h>
