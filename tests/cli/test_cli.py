@@ -14,7 +14,7 @@ from made_runs import made_run
 from pixel_scorer import QUICK, make_clip
 
 from phasefusion import PhaseGrid, read_clip, tinyvlm
-from phasefusion.cli import _marked_frames
+from phasefusion.cli.showing import _marked_frames
 from phasefusion.errors import (
     DuplicateFrameWarning,
     FrameCountWarning,

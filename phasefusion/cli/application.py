@@ -1,0 +1,69 @@
+"""The Typer application, and what its commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: Exit status of a check that found a difference.
+WRONG = 1
+BAD_USE = 2
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Measure how the sampling phase and the option order move a video model's "
+    "multiple-choice answers, and remove the phase by fusing offset grids.",
+    epilog="Start with: phasefusion demo",
+)
+
+
+class By(StrEnum):
+    """What a grid divides equally."""
+
+    frames = "frames"
+    time = "time"
+
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+Budget = Annotated[int, typer.Option("--budget", "-b", help="Frames a pass.")]
+Phases = Annotated[int, typer.Option("--phases", "-s", help="Offset grids.")]
+Origin = Annotated[
+    str, typer.Option(help="left, midpoint, or a fraction of a dense step such as 1/3.")
+]
+
+
+def examples(*lines: str) -> str:
+    """Commands to show below the help of a command."""
+    return "\n\n".join(["Examples:", *lines])
+
+
+def console() -> Console:
+    """The console every table is printed on."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def print_table(
+    title: str, columns: list[str], rows: list[list[str]], *, header: bool = True
+) -> None:
+    """Print cells as they are; brackets in them are no markup."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, title_justify="left", show_header=header)
+    table.title = Text(title)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console().print(table)

@@ -1,0 +1,273 @@
+"""Commands that score questions and report runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from phasefusion._scorers import load_model, load_scorer
+from phasefusion.cli.application import (
+    Budget,
+    By,
+    JsonFlag,
+    Origin,
+    Phases,
+    app,
+    console,
+    examples,
+)
+from phasefusion.errors import RecordError
+
+_INTERRUPTED = 130
+#: Questions of `demo`; 40 s of processor time on a 2020s core.
+_DEMO_LIMIT = 100
+
+
+class Protocol(StrEnum):
+    """What `run` scores."""
+
+    phasefusion = "phasefusion"
+    stableeval = "stableeval"
+    quick = "quick"
+
+
+class Orders(StrEnum):
+    """Option orders of `run`."""
+
+    identity = "identity"
+    shared = "shared"
+    latin = "latin"
+    cyclic = "cyclic"
+    all = "all"
+
+
+class Short(StrEnum):
+    """What a clip with too few frames gets."""
+
+    repeat = "repeat"
+    unique = "unique"
+    error = "error"
+
+
+class OnError(StrEnum):
+    """What a video that does not decode, or a pass without scores, does to a run."""
+
+    mark = "mark"
+    stop = "raise"
+
+
+class Score(StrEnum):
+    """What is scored of an option."""
+
+    letter = "letter"
+    text = "text"
+
+
+_QUESTION_FILE = (
+    "\n\nQuestion file: every question has question_id, video (a path relative to the "
+    "question file), question and options, and may have answer (0-based number, "
+    "letter or text of the option; without it there is no accuracy), type, "
+    "benchmark, video_id, start and end (seconds). JSON and JSONL give options as a "
+    "list; CSV and TSV as a JSON list in a column options, or in columns A, B, C, ... "
+    "or option_0, option_1, ... of which the last may be empty."
+)
+
+
+@app.command(
+    epilog=examples(
+        "phasefusion run questions.jsonl --model path/or/id --out runs/a",
+        "phasefusion run q.csv --model path --protocol stableeval --budget 16",
+        "phasefusion run q.json --scorer mypackage.scorers:make --limit 20",
+    )
+    + _QUESTION_FILE
+)
+def run(
+    questions: Annotated[Path, typer.Argument(help="JSON, JSONL, CSV or TSV file.")],
+    model: Annotated[
+        str | None, typer.Option(help="Hugging Face model: a folder or an id.")
+    ] = None,
+    scorer: Annotated[
+        str | None,
+        typer.Option(
+            help="MODULE:NAME or FILE.py:NAME of a scorer, or of a function that "
+            "makes one."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Run folder (runs/<questions>).")
+    ] = None,
+    protocol: Annotated[Protocol, typer.Option()] = Protocol.phasefusion,
+    budget: Budget = 8,
+    phases: Phases = 3,
+    origin: Origin = "midpoint",
+    by: Annotated[By, typer.Option(help="Divide frames or time equally.")] = By.frames,
+    short: Annotated[
+        Short, typer.Option(help="For clips of fewer than budget * phases frames.")
+    ] = Short.repeat,
+    orders: Annotated[
+        Orders | None, typer.Option(help="Option orders (by protocol).")
+    ] = None,
+    n_orders: Annotated[int, typer.Option(help="How many shared orders.")] = 10,
+    dense: Annotated[int, typer.Option(help="Frames of the dense pass.")] = 32,
+    score: Annotated[
+        Score | None,
+        typer.Option(help="Score option letters (the default) or texts, of --model."),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="torch device of --model, such as cpu or cuda:0.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of shared orders and ties.")] = 0,
+    limit: Annotated[
+        int | None,
+        typer.Option(help="Only the first questions; raise it later."),
+    ] = None,
+    threads: Annotated[int, typer.Option(help="Decoding threads.")] = 1,
+    on_error: Annotated[
+        OnError, typer.Option(help="Record videos that do not decode, or stop.")
+    ] = OnError.mark,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Folder where decoded frames are kept for the next run."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Score a question file and report.
+
+    Stopped at any moment, the same command goes on where it was.
+    """
+    if (model is None) == (scorer is None):
+        raise typer.BadParameter("give either --model or --scorer")
+    _check_limit(limit)
+    options: dict[str, Any] = {}
+    if score is not None:
+        options["score"] = score.value
+    if device is not None:
+        options["device"] = device
+    if scorer is not None and options:
+        raise typer.BadParameter(
+            f"--{' and --'.join(options)} can be given with --model only; a scorer of "
+            "--scorer sets its own"
+        )
+    made = load_model(model, **options) if model else load_scorer(str(scorer))
+    out = out or Path("runs") / questions.stem
+    _evaluate_and_report(
+        as_json,
+        questions,
+        made,
+        out=out,
+        protocol=protocol.value,
+        budget=budget,
+        phases=phases,
+        origin=origin,
+        by=by.value,
+        short=short.value,
+        orders=None if orders is None else orders.value,
+        n_orders=n_orders,
+        dense=dense,
+        seed=seed,
+        limit=limit,
+        threads=threads,
+        on_error=on_error.value,
+        cache=cache,
+        progress=False if quiet else None,
+    )
+
+
+@app.command(
+    epilog=examples("phasefusion demo", "phasefusion demo --limit 8 --out runs/try")
+)
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Run folder.")] = Path(
+        "runs/demo"
+    ),
+    limit: Annotated[int, typer.Option(help="Questions.")] = _DEMO_LIMIT,
+    threads: Annotated[int, typer.Option(help="Decoding threads.")] = 2,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run the small shipped model on the shipped clips and report."""
+    from phasefusion import tinyvlm
+
+    _check_limit(limit)
+    scorer = load_model(str(tinyvlm.model_dir()), device="cpu", dtype="float32")
+    import torch
+
+    torch.set_num_threads(1)  # so small a model is slowed down by more
+    _evaluate_and_report(
+        as_json,
+        tinyvlm.questions_path(),
+        scorer,
+        out=out,
+        limit=limit,
+        threads=threads,
+        progress=False if quiet else None,
+    )
+
+
+def _check_limit(limit: int | None) -> None:
+    """Refuse an empty run before a model is loaded for it."""
+    if limit is not None and limit < 1:
+        raise typer.BadParameter(f"--limit is {limit}; it must be at least 1")
+
+
+def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
+    from phasefusion.evaluate import evaluate
+
+    try:
+        finished = evaluate(*args, **options)
+    except KeyboardInterrupt:
+        print(
+            "phasefusion: stopped; the same command goes on where this one was",
+            file=sys.stderr,
+        )
+        raise typer.Exit(_INTERRUPTED) from None
+    _show_report(finished.path, None, as_json)
+
+
+@app.command(
+    epilog=examples(
+        "phasefusion report runs/a",
+        "phasefusion report runs/a --json > report.json",
+        "phasefusion report runs/a --save results",
+    )
+)
+def report(
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Folder for report.json and report.md (the run's)."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Report a run, finished or not; write report.json and report.md."""
+    _show_report(run, save, as_json)
+
+
+def _show_report(run: Path, folder: Path | None, as_json: bool) -> None:
+    from phasefusion.report import report as make_report
+    from phasefusion.report.sections import missing_sentence
+
+    made = make_report(run)
+    missing = missing_sentence(made.numbers["items"])
+    if missing:
+        print(f"phasefusion: warning: {missing}", file=sys.stderr)
+    paths: tuple[Path, ...] = ()
+    try:
+        paths = made.save(folder or run)
+    except RecordError as error:  # a run that may only be read can be reported too
+        if folder is not None:
+            raise
+        print(f"phasefusion: warning: {error}", file=sys.stderr)
+    if as_json:
+        print(json.dumps(made.to_dict(), allow_nan=False))
+        return
+    screen = console()
+    screen.print(made)
+    if paths:
+        screen.print("written: " + ", ".join(map(str, paths)), soft_wrap=True)
