@@ -46,7 +46,7 @@ def examples(*lines: str) -> str:
 
 
 def console() -> Console:
-    """The console every table is printed on."""
+    """Make the console that tables are printed on."""
     from rich.console import Console
 
     return Console(highlight=False)
