@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -37,13 +35,6 @@ from phasefusion.pixels import (
 from phasefusion.pixels.geometry import pass_order_shows
 
 SHAPE = SimpleNamespace(patch_size=4, spatial_merge_size=2, temporal_patch_size=2)
-
-
-@pytest.mark.parametrize("name", ["geometry", "rules", "settings", "files", "tensors"])
-def test_examples(name):
-    result = doctest.testmod(importlib.import_module(f"phasefusion.pixels.{name}"))
-    assert result.attempted > 0
-    assert result.failed == 0
 
 
 def test_the_module_is_reached_from_the_package():
