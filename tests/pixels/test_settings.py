@@ -353,3 +353,9 @@ def test_frames_that_cannot_be_cropped_or_padded():
         tile_grid(9, 9, (3, 3), 5, 4)
     assert center_crop(frames, (2, 2)).base is not None
     assert pad_to_square(frames[:, :, :4]).base is not None
+
+
+@pytest.mark.parametrize("config", [None, 5, []])
+def test_what_is_no_config_is_refused(config):
+    with pytest.raises(FrameError, match="the contents of a preprocessor file"):
+        pixel_settings(config)
