@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 
 import pytest
@@ -36,5 +37,5 @@ def test_every_public_function_has_an_example(name):
     module = importlib.import_module(f"phasefusion.{name}")
     for public in module.__all__:
         value = getattr(module, public)
-        if callable(value) and not isinstance(value, type):
+        if inspect.isroutine(value):
             assert ">>>" in value.__doc__, public

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 from fractions import Fraction
 
 import numpy as np
@@ -582,20 +581,3 @@ def test_public_names(questions, tmp_path):
         questions, PixelScorer(), out=tmp_path, protocol="quick", progress=False
     )
     assert pf.report(made).to_dict() == pf.report(tmp_path).to_dict()
-
-
-def test_reason_tells_damaged_frames_from_lost_ones(questions, tmp_path, monkeypatch):
-    read_clips = _runner.read_clips
-
-    def with_damage(path, grids, **options):
-        clips = read_clips(path, grids, **options)
-        clips[0].missing[1, :2] = True
-        clips[0].damaged[1, 1] = True
-        return clips
-
-    monkeypatch.setattr(_runner, "read_clips", with_damage)
-    run(questions, tmp_path, PixelScorer(), limit=1)
-    (reason,) = {p["invalid"] for p in iter_passes(tmp_path)} - {None}
-    assert re.fullmatch(
-        r"video: frames \[\d+\] do not decode and frames \[\d+\] are damaged", reason
-    )
