@@ -264,7 +264,7 @@ def _table(folder: Path) -> Table:
 
 def _labels(
     table: Table, cluster: Literal["question", "video"]
-) -> list[tuple[str, ...]]:
+) -> list[tuple[str, str, str]]:
     """Label of each item's cluster; an item without a video is its own."""
     found = []
     for info in table.items:
