@@ -227,13 +227,13 @@ def smallest_n(reaches: Callable[[int], bool], start: int, *, keep: int = _KEEP)
         If no n up to MOST_ITEMS does it.
     """
     least = 1  # fails, or is not looked at
-    most = max(2, start)
+    most = max(2, min(start, MOST_ITEMS))
     while not reaches(most):
-        least, most = most, 2 * most
-        if most > MOST_ITEMS:
+        if most == MOST_ITEMS:
             raise StatisticsError(
                 f"more than {MOST_ITEMS} items would be needed; ask for less"
             )
+        least, most = most, min(2 * most, MOST_ITEMS)
     while most - least > 1:
         middle = (least + most) // 2
         if reaches(middle):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import ClassVar
@@ -394,7 +395,7 @@ def _t_power(
     low, high = max(0.0, 1.0 - spread), min(1.0 + spread, margin / (error * t))
     if high <= low:
         return 0.0
-    nodes, weights = np.polynomial.legendre.leggauss(256)
+    nodes, weights = _legendre()
     u = 0.5 * (high - low) * (nodes + 1.0) + low
     log_density = (
         math.log(2.0)
@@ -407,6 +408,13 @@ def _t_power(
     inside -= ndtr(-(margin + difference) / error + t * u)
     density = np.exp(log_density) * np.maximum(inside, 0.0)
     return float(0.5 * (high - low) * np.dot(weights, density))
+
+
+@functools.cache
+def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights of the integral, which are slow to make."""
+    nodes, weights = np.polynomial.legendre.leggauss(256)
+    return nodes, weights
 
 
 def _exact_power(

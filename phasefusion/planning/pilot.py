@@ -402,8 +402,6 @@ def measure(
         sums = np.stack(
             [sizes, np.bincount(labels, x), np.bincount(labels, x * x)], axis=1
         ).astype(np.float64)
-        # sorted, so that the order of the items decides nothing
-        sums = sums[np.lexsort(sums.T)]
         effect, icc = _spread(sums, n_resamples, seed)
     return Measured(
         mean=_mean_estimate(mean.mean, mean.low, mean.high, len(x), x, effect.value),
@@ -431,22 +429,22 @@ def _spread(
 ) -> tuple[Estimate, Estimate]:
     """Design effect and ICC of cluster sums (count, sum, sum of squares).
 
-    Their intervals are percentiles over resampled clusters.
+    Their intervals are percentiles over resampled clusters. Clusters with the same
+    sums are drawn together, in an order that the items do not decide.
     """
     n_clusters = len(sums)
+    classes, n_same = np.unique(sums, axis=0, return_counts=True)
+    sizes, totals = classes[:, 0], classes[:, 1]
     moments = np.column_stack(
-        [sums, sums[:, 1] ** 2, sums[:, 0] * sums[:, 1], sums[:, 0] ** 2]
+        [classes, totals**2, sizes * totals, sizes**2, totals**2 / sizes]
     )
-    moments = np.column_stack([moments, sums[:, 1] ** 2 / sums[:, 0]])
-    values = _ratios(moments.sum(axis=0, keepdims=True), n_clusters)[0]
+    values = _ratios(n_same[None, :] @ moments, n_clusters)[0]
     rng = np.random.default_rng(seed)
-    step = max(1, _ROOM // n_clusters)
-    share = np.full(n_clusters, 1.0 / n_clusters)
+    step = max(1, _ROOM // len(classes))
     parts = []
     for start in range(0, n_resamples, step):
-        counts = rng.multinomial(
-            n_clusters, share, size=min(step, n_resamples - start)
-        ).astype(np.float64)
+        draws = min(step, n_resamples - start)
+        counts = rng.multinomial(n_clusters, n_same / n_clusters, size=draws)
         parts.append(_ratios(counts @ moments, n_clusters))
     replicates = np.concatenate(parts)
     made = []
