@@ -433,7 +433,8 @@ def _spread(
     sums are drawn together, in an order that the items do not decide.
     """
     n_clusters = len(sums)
-    classes, n_same = np.unique(sums, axis=0, return_counts=True)
+    classes, times = np.unique(sums, axis=0, return_counts=True)
+    n_same = times.astype(np.float64)
     sizes, totals = classes[:, 0], classes[:, 1]
     moments = np.column_stack(
         [classes, totals**2, sizes * totals, sizes**2, totals**2 / sizes]
@@ -445,7 +446,7 @@ def _spread(
     for start in range(0, n_resamples, step):
         draws = min(step, n_resamples - start)
         counts = rng.multinomial(n_clusters, n_same / n_clusters, size=draws)
-        parts.append(_ratios(counts @ moments, n_clusters))
+        parts.append(_ratios(counts.astype(np.float64) @ moments, n_clusters))
     replicates = np.concatenate(parts)
     made = []
     for column, value in zip(replicates.T, values.tolist(), strict=True):
