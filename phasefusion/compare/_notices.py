@@ -11,6 +11,7 @@ from phasefusion.compare._sides import (
     Side,
     cluster_labels,
     differences_of,
+    gold_differs,
 )
 from phasefusion.planning import Design, tost_power
 from phasefusion.planning._plans import points
@@ -111,6 +112,13 @@ def _what_is_compared(
 
 
 def _gold(pairs: Sequence[tuple[Given, Given]]) -> Iterator[str]:
+    differ = sum(gold_differs(one, other) for one, other in pairs)
+    if differ:
+        yield (
+            f"the gold of {differ} items differs: the runs may list their options in "
+            "another order; these items are neither judged nor counted as answered "
+            "differently"
+        )
     lent = sum(
         (one.info.gold is None) != (other.info.gold is None) for one, other in pairs
     )
