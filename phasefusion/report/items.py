@@ -102,11 +102,11 @@ def contributions(table: Table) -> ItemColumns:
 def arm_names(table: Table) -> tuple[str, ...]:
     """Arms of the table on the unshifted origin, phase views after single.
 
-    Arms that we do not make ourselves come last.
+    Those that importers named come last, in the order of the file.
     """
-    wanted = ["single", *table.phase_names, *ARMS[1:]]
-    wanted += [name for name, _ in table.arms]
-    return tuple(n for n in dict.fromkeys(wanted) if (n, False) in table.arms)
+    foreign = [name for name, shifted in table.arms if not shifted]
+    wanted = dict.fromkeys(("single", *table.phase_names, *ARMS[1:], *foreign))
+    return tuple(name for name in wanted if (name, False) in table.arms)
 
 
 def _where(usable: NDArray[np.bool_], values: NDArray[np.generic]) -> Column:

@@ -133,7 +133,7 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
     arms: dict[tuple[str, bool], Outcomes] = {}
     for shifted in (False, True):
         blocks = {}
-        for name in _recorded_arms(passes):
+        for name in dict.fromkeys(("phase", "single", "union", "dense", *passes.arm)):
             chosen = (passes.arm == name) & (passes.shifted == shifted)
             if chosen.any():
                 blocks[name] = _block(passes, content, order_index, order, chosen)
@@ -152,13 +152,6 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
         pooled_top=pooled_top,
         arms=arms,
     )
-
-
-def _recorded_arms(passes: Passes) -> list[str]:
-    """Name the arms that have passes: our own first, then those from outside."""
-    there = dict.fromkeys(passes.arm.tolist())
-    own = [name for name in ("phase", "single", "union", "dense") if name in there]
-    return own + [name for name in there if name not in own]
 
 
 def _number_orders(passes: Passes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
