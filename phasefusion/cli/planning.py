@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from phasefusion.cli.application import JsonFlag, app, examples, print_table
+from phasefusion.cli.application import JsonFlag, app, console, examples, print_table
 
 if TYPE_CHECKING:
-    from phasefusion.planning import Design, Estimate, PairEstimate, Pilot, Plan
+    from phasefusion.planning import Design, PairEstimate, Pilot, Plan
 
 plan = typer.Typer(
     invoke_without_command=True,
@@ -88,7 +88,7 @@ def _overview(
         found = {"pilot": made.to_dict(), "plans": [_json(entry) for entry in plans]}
         print(json.dumps(found, allow_nan=False))
         return
-    _print_pilot(made)
+    console().print(made)
     if plans:
         _print_pairs(plans, n, margin, power, alpha)
 
@@ -160,41 +160,6 @@ def _json(entry: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _print_pilot(made: Pilot) -> None:
-    rows = [
-        [
-            name,
-            _interval(rate.mean, 100, 1),
-            _interval(rate.design_effect, 1, 2),
-            _interval(rate.icc, 1, 2),
-            str(rate.n),
-        ]
-        for name, rate in made.rates.items()
-        if not name.partition(", ")[2].startswith("phase ")
-    ]
-    print_table(
-        f"Pilot: {', '.join(made.runs)}; {made.n} items in {made.n_clusters} clusters "
-        f"by {made.cluster}, 95 % intervals",
-        ["rate", "%", "design effect", "ICC", "n"],
-        rows,
-    )
-    rows = [
-        [
-            f"{pair.arm} - {pair.against}",
-            pair.of,
-            _interval(pair.difference.mean, 100, 1),
-            _interval(pair.discordance.mean, 100, 1),
-            _interval(pair.difference.design_effect, 1, 2),
-            _interval(pair.difference.icc, 1, 2),
-            str(pair.difference.n),
-        ]
-        for pair in made.pairs
-    ]
-    columns = ["arms", "of", "points", "discordant, %", "design effect", "ICC", "n"]
-    if rows:
-        print_table("Pairs of arms", columns, rows)
-
-
 def _print_pairs(
     plans: Sequence[Mapping[str, Any]],
     n: int | None,
@@ -239,20 +204,6 @@ def _cell(name: str, made: Any, n: int | None) -> str:
     if made.certifiable:
         return f"power {made.power:.2f}"
     return f"not certifiable (> {made.n_certifiable - 1})"
-
-
-def _interval(estimate: Estimate, scale: float, digits: int) -> str:
-    import math
-
-    from phasefusion.stats._answers import half_up
-
-    if math.isnan(estimate.value):
-        return "–"
-    value, low, high = (
-        half_up(scale * x, digits)
-        for x in (estimate.value, estimate.low, estimate.high)
-    )
-    return value if math.isnan(estimate.low) else f"{value} [{low}, {high}]"
 
 
 def design_of(effect: float | None, icc: float | None, size: float | None) -> Design:

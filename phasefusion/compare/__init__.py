@@ -366,7 +366,7 @@ def _nothing_shared(a: Side, b: Side) -> str:
     return (
         f"{a.path} and {b.path} share no item; the first of each is "
         f"{'/'.join(one)} and {'/'.join(other)}. Items are the same when benchmark and "
-        "question id are"
+        "question id are; an import can give the benchmark another name"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -121,12 +122,21 @@ def _evidence(a: Given, b: Given) -> tuple[Cause, str]:
         return "options", _orders_differ(a, b)
     if a.texts and a.texts == b.texts:
         return "parse", "the same text is read as different options"
+    if a.budgets and b.budgets and a.budgets != b.budgets:
+        return (
+            "frames",
+            f"{_numbers(a.budgets)} and {_numbers(b.budgets)} frames a pass",
+        )
     if a.frames is None or b.frames is None:
         names = [name for name, side in (("A", a), ("B", b)) if side.frames is None]
         return "answer", f"frames are not recorded in {' and '.join(names)}"
     if a.frames != b.frames:
         return "frames", frames_differ(a.frames, b.frames)
     return "answer", "same frames and orders"
+
+
+def _numbers(values: Iterable[int]) -> str:
+    return " or ".join(map(str, sorted(values)))
 
 
 def _orders_differ(a: Given, b: Given) -> str:

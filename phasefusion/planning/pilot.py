@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,17 +15,26 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion.errors import RecordError, StatisticsError
 from phasefusion.planning._plans import Design, to_json
 from phasefusion.records import read_passes, read_run
+from phasefusion.report import tables
 from phasefusion.report.items import Column, contributions
+from phasefusion.report.sections import UNDEFINED, Section
 from phasefusion.report.table import Table, build
 from phasefusion.stats import Auroc, auroc, clustered_mean
-from phasefusion.stats._answers import check_choice
+from phasefusion.stats._answers import check_choice, half_up
 from phasefusion.stats._numbers import clusters, finite_column
 from phasefusion.stats.proportions import score_interval
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 Cluster: TypeAlias = Literal["auto", "question", "video"]
 _CLUSTERS = ("auto", "question", "video")
 _AGAINST = ("single", "union", "dense", "vote")
 _RESAMPLES = 2000
+_NOTE = (
+    "95 % intervals: of rates Wilson's for the effective items, of design effects and "
+    "ICC percentiles over resampled clusters."
+)
 #: Resampled clusters that are held at a time.
 _ROOM = 2_000_000
 
@@ -37,6 +46,15 @@ class Estimate:
     value: float
     low: float
     high: float
+
+    def text(self, scale: float = 1.0, digits: int = 2) -> str:
+        """Format it, times a scale, as "value [low, high]"."""
+        if math.isnan(self.value):
+            return UNDEFINED
+        value, low, high = (
+            half_up(scale * x, digits) for x in (self.value, self.low, self.high)
+        )
+        return value if math.isnan(self.low) else f"{value} [{low}, {high}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +196,64 @@ class Pilot:
         found: dict[str, Any] = to_json(self)
         return found
 
+    def sections(self) -> list[Section]:
+        """Lay rates and pairs out as tables; phase views are left out."""
+        rates = [
+            (name, _percent(rate.mean), *_clusters(rate))
+            for name, rate in self.rates.items()
+            if not name.partition(", ")[2].startswith("phase ")
+        ]
+        pairs = [
+            (
+                f"{pair.arm} - {pair.against}",
+                pair.of,
+                _percent(pair.difference.mean),
+                _percent(pair.discordance.mean),
+                *_clusters(pair.difference),
+            )
+            for pair in self.pairs
+        ]
+        columns = ("design effect", "ICC", "n")
+        found = [
+            Section("Rates", ("", "%", *columns), tuple(rates), _NOTE),
+            Section(
+                "Pairs of arms",
+                ("", "of", "points", "discordant, %", *columns),
+                tuple(pairs),
+            ),
+        ]
+        return [section for section in found if section.rows]
+
+    def _title(self) -> str:
+        return (
+            f"Pilot: {', '.join(self.runs)}; {self.n} items in {self.n_clusters} "
+            f"clusters by {self.cluster}"
+        )
+
+    def __rich__(self) -> RenderableType:
+        return tables.rich(self._title(), (), self.sections())
+
+    def _repr_html_(self) -> str:
+        return tables.html(self._title(), (), self.sections())
+
     def __repr__(self) -> str:
         return (
             f"Pilot({', '.join(self.runs)}: {self.n} items in {self.n_clusters} "
             f"clusters by {self.cluster}, {len(self.rates)} rates, {len(self.pairs)} "
             "pairs)"
         )
+
+
+def _percent(estimate: Estimate) -> str:
+    return estimate.text(100, 1)
+
+
+def _clusters(measured: Measured) -> tuple[str, str, str]:
+    return (
+        measured.design_effect.text(1, 2),
+        measured.icc.text(1, 2),
+        str(measured.n),
+    )
 
 
 def pilot(

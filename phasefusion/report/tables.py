@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 #: Columns without a name hold remarks, which are text.
-_TEXT = ("", "cause", "detail", "reason", "A -> B", "text of A", "text of B")
+_TEXT = ("", "of", "cause", "detail", "reason", "A -> B", "text of A", "text of B")
 
 
 def rich(

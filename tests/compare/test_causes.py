@@ -56,6 +56,14 @@ def test_other_frames(tmp_path):
     assert item.detail == "5 only in A: 9, 15, 20, 25, ...; 1 only in B: 10"
 
 
+def test_another_number_of_frames(tmp_path):
+    item = only_item(tmp_path, [answer("q", 2, budget=16)], [answer("q", 0, budget=32)])
+    assert (item.cause, item.detail) == ("frames", "16 and 32 frames a pass")
+    unknown = answer("q", 0, frame_indices=[1])
+    item = only_item(tmp_path / "unknown", [answer("q", 2)], [unknown | {"budget": 8}])
+    assert item.cause == "answer"
+
+
 def test_other_orders(tmp_path):
     item = only_item(
         tmp_path,

@@ -10,7 +10,7 @@ import pytest
 from made_runs import made_run
 
 from phasefusion.errors import RecordError, StatisticsError
-from phasefusion.planning import Design, measure, pilot
+from phasefusion.planning import Design, Estimate, measure, pilot
 from phasefusion.report import report
 from phasefusion.stats import clustered_mean
 
@@ -85,6 +85,22 @@ def test_the_estimators_find_what_was_put_in():
     assert mean[0] == pytest.approx(icc, abs=4 * error[0] + 0.01)
     effect = Design.from_icc(icc, size).design_effect
     assert mean[1] == pytest.approx(effect, abs=4 * error[1] + 0.03)
+
+
+def test_the_interval_of_a_clustered_rate_covers_it():
+    rng = np.random.default_rng(10)
+    icc, size, n_clusters, rate, draws = 0.3, 4, 80, 0.7, 1000
+    cluster = np.repeat(np.arange(n_clusters), size)
+    inside = 0
+    for _ in range(draws):
+        own = rng.random((n_clusters, size)) < rate
+        shared = rng.random((n_clusters, 1)) < rate
+        values = np.where(rng.random((n_clusters, 1)) < icc, shared, own)
+        mean = measure(values.ravel().astype(float), cluster, n_resamples=1).mean
+        inside += mean.low <= rate <= mean.high
+    slack = 3 * math.sqrt(0.95 * 0.05 / draws)
+    # the design effect is estimated too: a point less
+    assert 0.94 - slack <= inside / draws <= 0.95 + slack
 
 
 def test_the_order_of_the_items_decides_nothing():
@@ -195,6 +211,19 @@ def test_a_pilot_is_json(runs):
     assert found["pairs"][0]["arm"] == "fusion"
     assert found["auroc"]["single"]["value"] == made.auroc["single"].value
     assert "40 items in 20 clusters by video" in repr(made)
+
+
+def test_a_pilot_prints_as_tables(runs):
+    made = pilot(runs / "a")
+    rates, pairs = made.sections()
+    shown = {row[0]: row[1] for row in rates.rows}
+    assert shown["accuracy, fusion"] == made.rates["accuracy, fusion"].mean.text(100, 1)
+    assert not any("phase 0" in name for name in shown)
+    assert len(pairs.rows) == len(made.pairs)
+    assert made._repr_html_().count("<table>") == 2
+    assert Estimate(0.1251, 0.1, 0.25).text(100, 1) == "12.5 [10.0, 25.0]"
+    assert Estimate(1.0, math.nan, math.nan).text() == "1.00"
+    assert Estimate(math.nan, math.nan, math.nan).text() == "–"
 
 
 def test_what_is_no_pilot(tmp_path, runs):
