@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from phasefusion import errors
 
 if TYPE_CHECKING:
+    from phasefusion import audit as audit
     from phasefusion import cache as cache
     from phasefusion import orders, pixels, samplers, scoring, stats
     from phasefusion import subtitles as subtitles
@@ -48,8 +49,8 @@ _HOME = {
     "resize": "frames",
     "resize_normalize": "frames",
 }
-_MODULES = {"cache", "orders", "pixels", "samplers", "scoring", "stats", "subtitles"}
-_MODULES |= {"tinyvlm", "video"}
+_MODULES = {"audit", "cache", "orders", "pixels", "samplers", "scoring", "stats"}
+_MODULES |= {"subtitles", "tinyvlm", "video"}
 
 __all__ = [
     "Clip",
@@ -60,6 +61,7 @@ __all__ = [
     "Video",
     "VideoInfo",
     "__version__",
+    "audit",
     "errors",
     "evaluate",
     "fuse",

@@ -20,6 +20,7 @@ from phasefusion.audit.values import (
     Uncomputable,
     Whole,
     count,
+    describe,
     number,
 )
 
@@ -138,7 +139,21 @@ def ascending(x: Numbers) -> bool:
     return all(a <= b for a, b in zip(x[:-1], x[1:], strict=True))
 
 
+@function("numbers")
+def size(x: Any) -> int:
+    """Entries of a list."""
+    if not isinstance(x, list):
+        raise Uncomputable(f"a list is wanted, this is {describe(x)}")
+    return len(x)
+
+
 # ------------------------------------------------------------------ printed figures
+
+
+@function("figures")
+def value_of(f: Figure) -> float:
+    """Return the printed value of a figure."""
+    return number(f)
 
 
 @function("figures")
@@ -261,6 +276,14 @@ def normal_quantile(p: Number) -> float:
 
     _probability(p)
     return float(ndtri(p))
+
+
+@function("distributions")
+def normal_cdf(x: Number) -> float:
+    """Probability that a standard normal variable is below x."""
+    from scipy.special import ndtr
+
+    return float(ndtr(x))
 
 
 @function("distributions")
@@ -427,5 +450,3 @@ def most_pairwise(m: Count, n_options: Count) -> float:
     q, r = divmod(m, n_options)
     same = r * math.comb(q + 1, 2) + (n_options - r) * math.comb(q, 2)
     return 1 - same / math.comb(m, 2)
-
-

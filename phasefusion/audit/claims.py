@@ -349,7 +349,9 @@ class _File:
 
     def _check_parts(self, parts: Mapping[str, Node], place: Place) -> None:
         if not {"compute", "holds", "readings"} & set(parts):
-            place.fail("says nothing to check; give it 'compute', 'holds' or 'readings'")
+            place.fail(
+                "says nothing to check; give it 'compute', 'holds' or 'readings'"
+            )
         for key in ("recorded", "published"):
             if key in parts and not {"compute", "readings"} & set(parts):
                 parts[key].fail(f"{key!r} needs 'compute', which must come to it")
@@ -373,7 +375,9 @@ class _File:
             if text in self._figures:
                 return self._figures[text]
             if text[:1].isalpha():
-                node.fail(f"there is no figure {text!r}: {nearest(text, self._figures)}")
+                node.fail(
+                    f"there is no figure {text!r}: {nearest(text, self._figures)}"
+                )
             return self._figure(node, "", unit)
 
         return _shaped(parts["published"], leaf)

@@ -28,7 +28,9 @@ _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 def _source(value: Any) -> Source:
     if not isinstance(value, Source):
-        raise Uncomputable(f"the name of a run or file is wanted, not {describe(value)}")
+        raise Uncomputable(
+            f"the name of a run or file is wanted, not {describe(value)}"
+        )
     return value
 
 
@@ -72,7 +74,9 @@ def cell(
     heads, rows = _printed_table(run, section)
     columns = [i for i, head in enumerate(heads) if head == column]
     if not 1 <= nth <= len(columns):
-        raise Uncomputable(f"{section} has no column {column!r}: {nearest(column, heads)}")
+        raise Uncomputable(
+            f"{section} has no column {column!r}: {nearest(column, heads)}"
+        )
     found = [cells for cells in rows if cells[0] == row]
     if not found:
         known = [cells[0] for cells in rows]

@@ -153,7 +153,9 @@ def _depth(term: Term) -> int:
         one, depth = waiting.pop()
         deepest = max(deepest, depth)
         for field in fields(one):
-            waiting.extend((part, depth + 1) for part in _inside(getattr(one, field.name)))
+            waiting.extend(
+                (part, depth + 1) for part in _inside(getattr(one, field.name))
+            )
     return deepest
 
 

@@ -192,7 +192,8 @@ class _Builder:
                 self._fail(event, "a key must be a text")
             if key in found:
                 self._fail(
-                    event, f"{key!r} is there twice, first on line {found[key].place.line}"
+                    event,
+                    f"{key!r} is there twice, first on line {found[key].place.line}",
                 )
             found[key] = self._node(next(self._events), depth + 1)
         return found

@@ -151,7 +151,9 @@ class Source:
             return self._lines()
         rows = self.json()
         if not isinstance(rows, list) or not all(isinstance(one, dict) for one in rows):
-            raise Uncomputable(f"{self.path} holds no rows; a list of objects is wanted")
+            raise Uncomputable(
+                f"{self.path} holds no rows; a list of objects is wanted"
+            )
         return rows
 
     def _separated(self, separator: str) -> list[dict[str, Any]]:

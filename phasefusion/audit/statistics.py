@@ -101,7 +101,9 @@ def _limit(
         most = _MAX_COUNTED if name in _COUNTS else _LIMITS.get(parameter, _MAX_COUNTED)
         largest = _largest(value)
         if largest > most:
-            raise Uncomputable(f"{parameter} is {largest:g}, at most {most} is computed")
+            raise Uncomputable(
+                f"{parameter} is {largest:g}, at most {most} is computed"
+            )
 
 
 def _largest(value: Any) -> float:
@@ -124,7 +126,9 @@ def field_of(value: Any, name: str) -> Any:
     ]:
         raise Uncomputable(f"only results of statistics have fields such as {name!r}")
     known = {field.name for field in dataclasses.fields(value)}
-    known |= {key for key, part in vars(type(value)).items() if isinstance(part, property)}
+    known |= {
+        key for key, part in vars(type(value)).items() if isinstance(part, property)
+    }
     if name not in known or name.startswith("_"):
         raise Uncomputable(f"there is no field {name!r}: {nearest(name, known)}")
     return plain(getattr(value, name))

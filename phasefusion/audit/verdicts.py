@@ -202,7 +202,10 @@ class _Judge:
             if least <= high + slack + 1e-12 and most >= low - slack - 1e-12:
                 reached = f"rounding of the figures allows {show([least, most])}"
                 return AGREES, reached
-        return self._wrong, f"{show(computed)} is not {wanted.replace('prints as ', '')}"
+        return (
+            self._wrong,
+            f"{show(computed)} is not {wanted.replace('prints as ', '')}",
+        )
 
     def _parts(
         self, published: Any, computed: Any, formula: Formula, where: str
