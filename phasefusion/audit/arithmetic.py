@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,8 +41,8 @@ class Function:
 
     @property
     def sentence(self) -> str:
-        """What it returns."""
-        return " ".join((self.call.__doc__ or "").split("\n\n")[0].split())
+        """What it returns, in a sentence or two."""
+        return " ".join((self.call.__doc__ or "").split())
 
 
 FUNCTIONS: dict[str, Function] = {}
@@ -100,7 +101,7 @@ def round_(x: Number, digits: Whole = 0) -> float:
         raise Uncomputable(f"digits must be in -15..15, they are {digits}")
     scale = Fraction(10) ** digits
     up = math.floor(abs(Fraction(x)) * scale + Fraction(1, 2) + Fraction(1, 10**9))
-    return float(math.copysign(up / scale, x))
+    return math.copysign(float(up / scale), x)
 
 
 @function("numbers")
@@ -136,7 +137,7 @@ def _some(x: Numbers) -> Numbers:
 @function("numbers")
 def ascending(x: Numbers) -> bool:
     """Whether every number is at least the one before it."""
-    return all(a <= b for a, b in zip(x[:-1], x[1:], strict=True))
+    return all(a <= b for a, b in itertools.pairwise(x))
 
 
 @function("numbers")
@@ -220,8 +221,9 @@ def _counts(f: Figure, n: int, per: float) -> range:
 
 @function("figures")
 def denominators(f: Any, first: Count, last: Count, per: Number = 100) -> list[int]:
-    """Sizes n in first..last for which some k / n prints as the figure, or as each of
-    a list of figures.
+    """Sizes n in first..last for which some k / n prints as the figure.
+
+    Of a list of figures each must be a k / n.
     """
     given = f if isinstance(f, list) else [f]
     figures = [one for one in given if isinstance(one, Figure)]
@@ -266,7 +268,13 @@ def binomial_cdf(k: Whole, n: Count, p: Number) -> float:
 @function("distributions")
 def binomial_pmf(k: Whole, n: Count, p: Number) -> float:
     """P(X = k) for X ~ Bin(n, p)."""
-    return max(0.0, binomial_cdf(k, n, p) - binomial_cdf(k - 1, n, p))
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    _probability(p)
+    if not 0 <= k <= n:
+        return 0.0
+    ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return math.exp(ways + xlogy(k, p) + xlog1py(n - k, -p))
 
 
 @function("distributions")
@@ -288,7 +296,7 @@ def normal_cdf(x: Number) -> float:
 
 @function("distributions")
 def t_quantile(p: Number, df: Number) -> float:
-    """Value that a t variable with df degrees of freedom is below with probability p."""
+    """Value that a t variable with df degrees is below with probability p."""
     from scipy.special import stdtrit
 
     _probability(p)
@@ -313,8 +321,9 @@ def _positive(x: float, name: str) -> float:
 def discordant_totals(
     net: Whole, p: Figure, test: str = "exact", most: Count = 2000
 ) -> list[int]:
-    """Totals b + c with b - c = net for which McNemar's p prints as the figure; test is
-    "exact", "midp", "chi2" or "corrected".
+    """Totals b + c with b - c = net for which McNemar's p prints as the figure.
+
+    The test is 'exact', 'midp', 'chi2' or 'corrected'.
     """
     if most > _MAX_PAIRS:
         raise Uncomputable(f"most is {most}; at most {_MAX_PAIRS} pairs are tried")
@@ -347,8 +356,9 @@ def _mcnemar_p(totals: Any, net: int, test: str) -> Any:
 def samples_for_p(
     gain: Figure, p: Figure, first: Count, last: Count, test: str = "exact"
 ) -> list[int]:
-    """Sizes n in first..last at which some net k / n prints as the gain in percent and
-    some discordance up to n gives a p that prints as the figure.
+    """Sizes n in first..last at which a gain in percent and its p are possible.
+
+    Some k / n prints as the gain, and some discordance up to n gives such a p.
     """
     if last - first > 2000 or last > _MAX_PAIRS:
         raise Uncomputable("at most 2000 sizes, up to 20000, are tried")
@@ -369,8 +379,9 @@ def samples_for_p(
 def interval_totals(
     net: Whole, n: Count, ci_low: Figure, ci_high: Figure, level: Number = 0.95
 ) -> list[int]:
-    """Totals b + c with b - c = net of n independent pairs whose t interval, in points,
-    prints as the two figures.
+    """Totals b + c with b - c = net whose t interval prints as the two figures.
+
+    The interval is of n independent pairs, in points.
     """
     from scipy.special import stdtrit
 
@@ -398,13 +409,14 @@ def _prints_interval(
 def tost_p(
     estimate: Number, se: Number, margin: Number, df: Number | None = None
 ) -> float:
-    """P-value of equivalence within +-margin of 0, from an estimate and its standard
-    error; normal, or t with df degrees of freedom.
+    """P-value of equivalence within +-margin of 0, from an estimate and its error.
+
+    Normal, or t with df degrees of freedom.
     """
     from scipy.special import ndtr, stdtr
 
     t = (abs(estimate) - _positive(margin, "margin")) / _positive(se, "se")
-    return float(ndtr(t) if df is None else stdtr(df, t))
+    return float(ndtr(t)) if df is None else float(stdtr(_positive(df, "df"), t))
 
 
 @function("tests")
@@ -419,19 +431,22 @@ def correlation_p(r: Number, n: Count) -> float:
 
 @function("tests")
 def paired_half_width(n: Count, discordance: Number, level: Number = 0.95) -> float:
-    """Half width, in points, of the normal interval of a paired difference near 0 when
-    that share of n pairs is discordant.
+    """Half width, in points, of the normal interval of a paired difference near 0.
+
+    The discordance is the share of the n pairs that differ.
     """
     _probability(discordance)
     if n < 1:
         raise Uncomputable("there are no pairs")
-    return -normal_quantile((1 - level) / 2) * 100 * math.sqrt(discordance / n)
+    half: float = -normal_quantile((1 - level) / 2) * math.sqrt(discordance / n)
+    return 100 * half
 
 
 @function("tests")
 def largest_passing(n: Count, alpha: Number, delta: Number) -> int:
-    """Greatest k with P(Bin(n, alpha) <= k) <= delta: errors that a threshold with n
-    answers may have and still be certified; -1 for none.
+    """Greatest k with P(Bin(n, alpha) <= k) <= delta; -1 for none.
+
+    So many errors may a threshold with n answers have and still be certified.
     """
     from scipy.special import bdtr
 

@@ -28,8 +28,10 @@ _SECTIONS = (
     "cost",
     "by_type",
 )
-_COUNTS = ("n", "only_arm", "only_against", "passes", "frames", "attention_units")
-_COUNTS += ("configurations", "configuration_phases", "orders", "orders_possible")
+_COUNTS = frozenset(
+    "n only_arm only_against passes frames attention_units configurations "
+    "configuration_phases orders orders_possible".split()
+)
 _POINTS = ("points", "order_averaged_points")
 _MAX_CLAIMS = 5000
 

@@ -72,9 +72,8 @@ def check(term: language.Term, figures: Mapping[str, Figure], runs: set[str]) ->
         if isinstance(one, language.Name):
             known = {*figures, *runs, VALUE}
             if one.name not in known:
-                raise AuditError(
-                    f"there is no figure or run {one.name!r}: {nearest(one.name, known)}"
-                )
+                hint = nearest(one.name, known)
+                raise AuditError(f"there is no figure or run {one.name!r}: {hint}")
         elif isinstance(one, language.Call):
             _check_call(one)
 
@@ -97,7 +96,7 @@ def _check_call(call: language.Call) -> None:
 
 
 def signature(name: str) -> inspect.Signature:
-    """What a function of the language is called with."""
+    """Return what a function of the language is called with."""
     if name in FUNCTIONS:
         return inspect.signature(FUNCTIONS[name].call)
     return inspect.signature(statistics.STATISTICS[name])

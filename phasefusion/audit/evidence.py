@@ -42,16 +42,18 @@ CONVERT["Source"] = _source
 
 @function("reports and files")
 def report(run: Source, path: str) -> Any:
-    """Number of the report of a run (or of a report.json) under a path such as
-    'accuracy/fusion/consensus/value'.
+    """Return a number of the report of a run, or of a report.json.
+
+    The path is one such as 'accuracy/fusion/consensus/value'.
     """
     return _scalar(look_up(run.report(), path, run.name), run, path)
 
 
 @function("reports and files")
 def json_(file: Source, path: str) -> Any:
-    """Number or text of a JSON file under a path of keys and list indices, such as
-    'results/mmbench/accuracy,none'.
+    """Return a number or text of a JSON file.
+
+    The path is of keys and list indices, such as 'results/mmbench/accuracy,none'.
     """
     return _scalar(look_up(file.json(), path, file.name), file, path)
 
@@ -67,9 +69,11 @@ def _scalar(value: Any, source: Source, path: str) -> Any:
 def cell(
     run: Source, section: str, row: str, column: str, number: Count = 1, nth: Count = 1
 ) -> float:
-    """Number that a report prints in a table, by the title of the table, the first
-    cell of the row and the head of the column; of several numbers in the cell the
-    first, or the one asked for, and of equal heads the nth column.
+    """Return a number that a report prints in a table.
+
+    By the title of the table, the first cell of the row and the head of the column; of
+    several numbers in the cell the first, or the one asked for, and of several columns
+    with that head the nth.
     """
     heads, rows = _printed_table(run, section)
     columns = [i for i, head in enumerate(heads) if head == column]
@@ -107,8 +111,10 @@ def _printed_table(
 
 @function("reports and files")
 def csv_(file: Source, column: str, **where: Any) -> Any:
-    """Cell of a table file (CSV, TSV, JSON lines), in the one row whose named columns
-    hold the given values, such as csv(scores, 'accuracy', model='A').
+    """Return a cell of a table file (CSV, TSV, JSON lines, a JSON list).
+
+    Of the one row whose named columns hold the given values, as in csv(scores,
+    'accuracy', model='A').
     """
     rows = [row for row in file.rows() if _matches(row, where)]
     if len(rows) != 1:
@@ -139,8 +145,9 @@ def _entry(row: dict[str, Any], path: str, file: Source) -> Any:
 
 @function("reports and files")
 def column(file: Source, path: str, by: str = "") -> Column:
-    """Numbers of a column of a table file (CSV, TSV, JSON lines, a JSON list), with the
-    column that tells the rows apart, so that two files are paired by it.
+    """Numbers of a column of a table file (CSV, TSV, JSON lines, a JSON list).
+
+    With the column that tells the rows apart two files are paired by it.
     """
     values = [_entry(row, path, file) for row in file.rows()]
     return numeric_column(values, _ids(file, by), f"{file.name} {path}")
@@ -181,8 +188,10 @@ def _of_arm(columns: Any, arm: str, run: Source) -> Any:
 
 @function("runs, by item")
 def correct(run: Source, arm: str, over: str = "consensus") -> Column:
-    """Whether an arm is right: by the consensus over orders, the 'first' order, or as
-    the share of 'orders'; missing without an answer in every order, or without gold.
+    """Whether an arm is right, by item.
+
+    By its 'consensus' over the orders, in the 'first' order, or the share of 'orders';
+    missing without an answer in every order, or without gold.
     """
     _, columns, ids = _items(run)
     kinds = {
@@ -197,8 +206,9 @@ def correct(run: Source, arm: str, over: str = "consensus") -> Column:
 
 @function("runs, by item")
 def changed(run: Source, arm: str, over: str = "consensus") -> Column:
-    """Whether a half-step shift changes an arm's consensus answer, or the share of
-    'orders' in which it changes.
+    """Whether a half-step shift changes an arm's answer, by item.
+
+    Its 'consensus' answer, or the share of 'orders' in which it changes.
     """
     _, columns, ids = _items(run)
     kinds = {"consensus": columns.change, "orders": columns.change_passes}
@@ -209,7 +219,7 @@ def changed(run: Source, arm: str, over: str = "consensus") -> Column:
 
 @function("runs, by item")
 def answers(run: Source, arm: str, shifted: Any = False) -> Column:
-    """Content answers of an arm, a column an order, -1 where missing; for flip_rates."""
+    """Content answers of an arm, a column an order, -1 where missing."""
     table, _, ids = _items(run)
     arms = {name: one for (name, moved), one in table.arms.items() if moved == shifted}
     return Column(_of_arm(arms, arm, run).answer, ids, f"{run.name} {arm}")
@@ -226,7 +236,7 @@ def phase_answers(run: Source, shifted: Any = False) -> Column:
 
 @function("runs, by item")
 def margins(run: Source, arm: str) -> Column:
-    """Margin of the first order in nats; missing where there are no log-probabilities."""
+    """Margin of the first order in nats; missing without log-probabilities."""
     table, _, ids = _items(run)
     arms = {name: one for (name, moved), one in table.arms.items() if not moved}
     return Column(_of_arm(arms, arm, run).margin[:, 0], ids, f"{run.name} {arm}")
@@ -248,7 +258,7 @@ def gold(run: Source) -> Column:
 
 @function("runs, by item")
 def option_counts(run: Source) -> Column:
-    """Number of options."""
+    """How many options there are, by item."""
     table, _, ids = _items(run)
     return Column(table.n_options, ids, run.name)
 
@@ -274,7 +284,7 @@ def clusters(run: Source, by: str = "video") -> Column:
 
 @function("columns")
 def keep(x: Column, where: Column) -> Column:
-    """Rows of x for which a comparison holds, as in keep(x, option_counts(run) == 3)."""
+    """Rows of x for which a comparison holds, such as option_counts(run) == 3."""
     mask = where.on(x).values
     if mask.dtype != np.bool_:
         raise Uncomputable("where must be a comparison, such as a == b")

@@ -47,7 +47,7 @@ class Node:
     place : Place
     """
 
-    value: str | None | list[Node] | dict[str, Node]
+    value: str | list[Node] | dict[str, Node] | None
     place: Place
 
     @property

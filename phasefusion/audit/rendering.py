@@ -12,12 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from phasefusion.audit.figures import Figure
-from phasefusion.audit.verdicts import AGREES, Result, show
+from phasefusion.audit.verdicts import Result, show
 
 if TYPE_CHECKING:
     from phasefusion.audit import Audit
 
-COLUMNS = ("claim", "printed", "compatible", "computed", "verdict", "why")
+COLUMNS = ("claim", "states", "printed", "compatible", "computed", "verdict", "why")
 _STYLES = {
     "agrees": "green",
     "differs": "bold red",
@@ -25,7 +25,7 @@ _STYLES = {
     "ambiguous": "yellow",
     "cannot be computed": "dim",
 }
-_MAX_FIGURES = 6
+_MAX_FIGURES = 4
 
 
 def to_dict(audit: Audit) -> dict[str, Any]:
@@ -79,14 +79,16 @@ def _entry(result: Result) -> dict[str, Any]:
 
 def row(result: Result) -> tuple[str, ...]:
     """Cells of one claim, under COLUMNS."""
-    why = result.reason
-    if result.claim.note and result.verdict != AGREES:
-        why = f"{why}. {result.claim.note}" if why else result.claim.note
+    claim = result.claim
+    why = f"{result.reason[:1].upper()}{result.reason[1:]}."
+    if claim.note:
+        why += f" {claim.note}"
     verdict = result.verdict
     if not result.as_expected:
         verdict += f" (expected: {result.claim.expect})"
     return (
-        result.claim.id,
+        claim.id,
+        claim.text,
         _joined([str(one) for one in result.figures]),
         _joined([compatible(one) for one in result.figures if one.rounded]),
         show(result.computed),
@@ -132,10 +134,12 @@ def summary(audit: Audit) -> str:
 def to_rich(audit: Audit) -> RenderableType:
     """Lay an audit out for a terminal."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="")
-    for name in COLUMNS:
-        table.add_column(name, overflow="fold", ratio=3 if name == "why" else None)
+    for name in COLUMNS[1:]:
+        table.add_column(name, overflow="fold")
     for result in audit.results:
-        cells = list(map(Text, row(result)))
+        first, *cells = map(Text, row(result))
+        first.stylize("bold")
+        cells[0] = Text("\n").join([first, cells[0]])
         cells[4].stylize(_STYLES[result.verdict])
         table.add_row(*cells)
     parts: list[RenderableType] = []

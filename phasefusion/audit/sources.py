@@ -68,7 +68,7 @@ class Source:
     # -------------------------------------------------------------- runs
 
     def passes(self) -> tuple[Any, Any]:
-        """The passes of a run by item, and what every item contributes."""
+        """Return the passes of a run by item, and what every item contributes."""
         return self.once("passes", self._passes)  # type: ignore[no-any-return]
 
     def _passes(self) -> tuple[Any, Any]:
@@ -95,7 +95,7 @@ class Source:
         return read_run(folder)
 
     def report(self) -> Mapping[str, Any]:
-        """The numbers of a report: computed from the run, or those of report.json."""
+        """Return a report: computed from the run, or read from report.json."""
         return self.once("report", self._report)  # type: ignore[no-any-return]
 
     def _report(self) -> Mapping[str, Any]:
@@ -118,7 +118,7 @@ class Source:
         return self.path.read_bytes()
 
     def text(self) -> str:
-        """The file as text."""
+        """Return the file as text."""
         return self.once("text", self._text)  # type: ignore[no-any-return]
 
     def _text(self) -> str:
@@ -128,7 +128,7 @@ class Source:
             raise Uncomputable(f"{self.path} is not UTF-8 text") from None
 
     def json(self) -> Any:
-        """The value of a JSON file; a run folder stands for its report.json."""
+        """Return the value of a JSON file; a run folder stands for its report."""
         return self.once("json", self._json)
 
     def _json(self) -> Any:
@@ -140,7 +140,7 @@ class Source:
             raise Uncomputable(f"{self.path} is not JSON: {error}") from None
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of a table: CSV, TSV, JSON lines, or a JSON list of objects."""
+        """Return rows of a table: CSV, TSV, JSON lines, or a JSON list of objects."""
         return self.once("rows", self._rows)  # type: ignore[no-any-return]
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -205,7 +205,7 @@ def look_up(value: Any, path: str, where: str) -> Any:
 
     "~1" stands for a "/" and "~0" for a "~" inside a key, as in a JSON pointer.
     """
-    done = []
+    done: list[str] = []
     for part in path.strip("/").split("/"):
         key = part.replace("~1", "/").replace("~0", "~")
         here = "/".join(done) or "the top"

@@ -59,14 +59,13 @@ class Column:
                 )
             return self
         place = {one: i for i, one in enumerate(self.ids)}
-        lacking = [one for one in other.ids if one not in place]
+        lacking = [str(one) for one in other.ids if one not in place]
         if lacking or len(place) != len(other.ids):
             extra = sorted(map(str, set(self.ids) - set(other.ids)))
             raise Uncomputable(
                 f"{self.what} and {other.what} are of different items: "
-                f"{len(lacking)} are not in the first, {len(extra)} not in the second"
-                f" (such as {(list(map(str, lacking)) + extra)[0]}); restrict both with "
-                "keep() or shared()"
+                f"{len(lacking)} are not in the first, {len(extra)} not in the second "
+                f"(such as {(lacking + extra)[0]}); restrict them with shared()"
             )
         rows = [place[one] for one in other.ids]
         return Column(self.values[rows], other.ids, self.what)
@@ -159,7 +158,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def numbers(value: Any) -> list[int | float]:
-    """Convert a list or a column to numbers; what is missing in a column is left out."""
+    """Convert a list or a column to numbers; missing entries are left out."""
     if isinstance(value, Column):
         values = _numeric(value)
         if values.ndim != 1:

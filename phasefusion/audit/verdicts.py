@@ -15,6 +15,8 @@ from phasefusion.audit.values import Column, Uncomputable, describe
 
 AGREES, DIFFERS, UNKNOWN = "agrees", "differs", "cannot be computed"
 AMBIGUOUS, INCONSISTENT = "ambiguous", "inconsistent"
+#: Longest relation that is quoted in a reason.
+_MAX_RELATION = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def _combined(claim: Claim, own: Outcome, readings: tuple[Outcome, ...]) -> Outc
     if own.verdict not in (AGREES, ""):
         return own
     verdicts = {one.verdict for one in readings}
-    parts = "; ".join(f"{one.name}: {one.reason}" for one in readings)
+    parts = "; ".join(f"{one.name}: {_short(one)}" for one in readings)
     if len(verdicts) == 1 and AGREES not in verdicts:
         return Outcome("", verdicts.pop(), own.computed, parts)
     if len(verdicts) == 1 and all(
@@ -105,6 +107,14 @@ def _combined(claim: Claim, own: Outcome, readings: tuple[Outcome, ...]) -> Outc
     ):
         return Outcome("", AGREES, own.computed, parts)
     return Outcome("", AMBIGUOUS, own.computed, parts)
+
+
+def _short(outcome: Outcome) -> str:
+    """Say what became of a reading in a few words."""
+    words = {AGREES: "holds", UNKNOWN: outcome.reason}
+    said = words.get(outcome.verdict, "does not hold")
+    computed = show(outcome.computed)
+    return f"{said} ({computed})" if computed and outcome.verdict == AGREES else said
 
 
 class _Judge:
@@ -119,7 +129,7 @@ class _Judge:
         self._wrong = DIFFERS if used & set(claims.runs) else INCONSISTENT
 
     def shown(self) -> tuple[Figure, ...]:
-        """The published figures, or those that the expressions use."""
+        """Return the published figures, or those that the expressions use."""
         published = _figures(self._claim.published)
         if published:
             return tuple(published)
@@ -236,18 +246,23 @@ class _Judge:
     def _true(self, holds: Expression, computed: Any) -> tuple[str, str]:
         """Whether a relation holds as printed, or under some rounding."""
         if self._truth(self._evaluator.value(holds.term, computed)):
-            return AGREES, f"{holds.text} holds"
+            return AGREES, f"{_relation(holds)} holds"
         if self._wrong == DIFFERS:
-            return DIFFERS, f"{holds.text} does not hold"
+            return DIFFERS, f"{_relation(holds)} does not hold"
         for values in self._evaluator.roundings(holds.term):
             if self._truth(self._evaluator.under(holds.term, values, computed)):
-                return AGREES, f"{holds.text} holds within the printed digits"
-        return INCONSISTENT, f"{holds.text} does not hold"
+                return AGREES, f"{_relation(holds)} holds within the printed digits"
+        return INCONSISTENT, f"{_relation(holds)} does not hold"
 
     def _truth(self, value: Any) -> bool:
         if not isinstance(value, bool):
             raise Uncomputable(f"holds must be true or false, it is {describe(value)}")
         return value
+
+
+def _relation(holds: Expression) -> str:
+    text = " ".join(holds.text.split())
+    return text if len(text) <= _MAX_RELATION else "the relation"
 
 
 def _figures(published: Any) -> list[Figure]:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
         "phasefusion audit claims.yaml main=runs/a scores=results.json",
         "phasefusion audit --draft runs/a/report.json --out claims.yaml",
     )
-    + "\n\nA claims file (YAML or JSON) lists what a text prints and how each figure is "
-    "computed; shipped by name: paper, stableeval. Runs and files are given by the "
+    + "\n\nA claims file (YAML or JSON) lists what a text prints and how each figure "
+    "is computed; shipped by name: paper, stableeval. Runs and files are given by the "
     "names that the claims file uses, or in the order in which it names those that "
     "it gives no path. Exit status 1: a claim has another verdict than the file "
     "expects (with --strict, also one that cannot be computed)."
@@ -87,7 +87,7 @@ def audit(
 
 
 def _bound(claims: Claims, given: list[str]) -> dict[str, Path]:
-    """Runs by name; those without a name fill what the file leaves open, in order."""
+    """Bind runs to names; those without one fill what the file leaves open."""
     found: dict[str, Path] = {}
     nameless = []
     for one in given:
