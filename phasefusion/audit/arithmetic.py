@@ -183,6 +183,12 @@ def prints(x: Number, f: Figure) -> bool:
 
 def printed_as(x: float, f: Figure, tolerance: float | None = None) -> bool:
     """Whether a number is among those a figure stands for, or within a tolerance."""
+    least, most = printed_bounds(f, tolerance)
+    return least <= x <= most
+
+
+def printed_bounds(f: Figure, tolerance: float | None = None) -> tuple[float, float]:
+    """Return what a figure stands for, with room for the rounding of the machine."""
     if tolerance is not None and not f.relation:
         least, most = float(f.value) - tolerance, float(f.value) + tolerance
     else:
@@ -190,7 +196,7 @@ def printed_as(x: float, f: Figure, tolerance: float | None = None) -> bool:
     slack = 1e-9 * max(1.0, abs(float(f.value)))
     if f.half_unit and not f.relation:  # digits far behind the comma must still count
         slack = min(slack, float(f.half_unit) * 1e-6)
-    return least - slack <= x <= most + slack
+    return least - slack, most + slack
 
 
 @function("figures")

@@ -349,9 +349,7 @@ class _File:
 
     def _check_parts(self, parts: Mapping[str, Node], place: Place) -> None:
         if not {"compute", "holds", "readings"} & set(parts):
-            place.fail(
-                "says nothing to check; give it 'compute', 'holds' or 'readings'"
-            )
+            place.fail("has nothing to check; give it 'compute', 'holds' or 'readings'")
         for key in ("recorded", "published"):
             if key in parts and not {"compute", "readings"} & set(parts):
                 parts[key].fail(f"{key!r} needs 'compute', which must come to it")

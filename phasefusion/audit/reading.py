@@ -110,6 +110,8 @@ def parse(text: str, name: str) -> Node:
         ) from error
     try:
         return _Builder(name, yaml.parse(text, Loader=yaml.SafeLoader)).document()
+    except AuditError:
+        raise
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1

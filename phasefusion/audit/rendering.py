@@ -17,7 +17,7 @@ from phasefusion.audit.verdicts import Result, show
 if TYPE_CHECKING:
     from phasefusion.audit import Audit
 
-COLUMNS = ("claim", "states", "printed", "compatible", "computed", "verdict", "why")
+COLUMNS = ("claim", "states", "printed", "computed", "verdict", "why")
 _STYLES = {
     "agrees": "green",
     "differs": "bold red",
@@ -25,7 +25,9 @@ _STYLES = {
     "ambiguous": "yellow",
     "cannot be computed": "dim",
 }
+#: Figures that one cell shows; all are in the JSON.
 _MAX_FIGURES = 4
+_WIDTHS = {"states": 5, "printed": 3, "computed": 2, "verdict": 2, "why": 5}
 
 
 def to_dict(audit: Audit) -> dict[str, Any]:
@@ -80,17 +82,14 @@ def _entry(result: Result) -> dict[str, Any]:
 def row(result: Result) -> tuple[str, ...]:
     """Cells of one claim, under COLUMNS."""
     claim = result.claim
-    why = f"{result.reason[:1].upper()}{result.reason[1:]}."
-    if claim.note:
-        why += f" {claim.note}"
+    why = f"{result.reason}. {claim.note}" if claim.note else result.reason
     verdict = result.verdict
     if not result.as_expected:
         verdict += f" (expected: {result.claim.expect})"
     return (
         claim.id,
         claim.text,
-        _joined([str(one) for one in result.figures]),
-        _joined([compatible(one) for one in result.figures if one.rounded]),
+        _joined([_with_interval(one) for one in result.figures]),
         show(result.computed),
         verdict,
         why,
@@ -101,6 +100,10 @@ def _joined(texts: list[str]) -> str:
     shown = texts[:_MAX_FIGURES]
     more = f"; {len(texts) - len(shown)} more" if len(texts) > len(shown) else ""
     return "; ".join(shown) + more
+
+
+def _with_interval(figure: Figure) -> str:
+    return f"{figure} ({compatible(figure)})" if figure.rounded else str(figure)
 
 
 def compatible(figure: Figure) -> str:
@@ -133,14 +136,14 @@ def summary(audit: Audit) -> str:
 
 def to_rich(audit: Audit) -> RenderableType:
     """Lay an audit out for a terminal."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="", expand=True)
     for name in COLUMNS[1:]:
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", ratio=_WIDTHS.get(name))
     for result in audit.results:
         first, *cells = map(Text, row(result))
         first.stylize("bold")
         cells[0] = Text("\n").join([first, cells[0]])
-        cells[4].stylize(_STYLES[result.verdict])
+        cells[3].stylize(_STYLES[result.verdict])
         table.add_row(*cells)
     parts: list[RenderableType] = []
     if audit.claims.title:

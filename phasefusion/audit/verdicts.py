@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from phasefusion.audit.arithmetic import printed_as
+from phasefusion.audit.arithmetic import printed_as, printed_bounds
 from phasefusion.audit.claims import Claim, Claims, Expression, Formula, Reading
 from phasefusion.audit.evaluation import Evaluator, names_in, same
 from phasefusion.audit.figures import Figure
@@ -207,9 +207,8 @@ class _Judge:
             return AGREES, wanted
         if self._wrong == INCONSISTENT and isinstance(formula, Expression):
             least, most = self._evaluator.span(formula.term)
-            low, high = published.interval
-            slack = tolerance or 0.0
-            if least <= high + slack + 1e-12 and most >= low - slack - 1e-12:
+            low, high = printed_bounds(published, tolerance)
+            if least <= high and most >= low:
                 reached = f"rounding of the figures allows {show([least, most])}"
                 return AGREES, reached
         return (
