@@ -57,21 +57,18 @@ class Audit:
 
     @property
     def surprises(self) -> tuple[Result, ...]:
-        """Claims whose verdict is not the expected one, computable ones alone."""
+        """Claims whose verdict is not the expected one.
+
+        A claim over runs or files that cannot be computed is in `unknown` instead.
+        """
         return tuple(
-            one
-            for one in self.results
-            if not one.as_expected and one.verdict != UNKNOWN
+            one for one in self.results if not one.as_expected and not _lacks(one)
         )
 
     @property
     def unknown(self) -> tuple[Result, ...]:
-        """Claims that could not be computed though the file expects that they can."""
-        return tuple(
-            one
-            for one in self.results
-            if not one.as_expected and one.verdict == UNKNOWN
-        )
+        """Claims over runs and files that could not be computed but should."""
+        return tuple(one for one in self.results if _lacks(one))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -113,6 +110,11 @@ class Audit:
         from phasefusion.audit.rendering import to_html
 
         return to_html(self)
+
+
+def _lacks(result: Result) -> bool:
+    expected = result.as_expected or not result.from_runs
+    return result.verdict == UNKNOWN and not expected
 
 
 def audit(

@@ -28,9 +28,7 @@ _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 def _source(value: Any) -> Source:
     if not isinstance(value, Source):
-        raise Uncomputable(
-            f"the name of a run or file is wanted, not {describe(value)}"
-        )
+        raise Uncomputable(f"a run or file is wanted by name, not {describe(value)}")
     return value
 
 
@@ -221,7 +219,8 @@ def changed(run: Source, arm: str, over: str = "consensus") -> Column:
 def answers(run: Source, arm: str, shifted: Any = False) -> Column:
     """Content answers of an arm, a column an order, -1 where missing."""
     table, _, ids = _items(run)
-    arms = {name: one for (name, moved), one in table.arms.items() if moved == shifted}
+    wanted = bool(shifted)
+    arms = {name: one for (name, moved), one in table.arms.items() if moved == wanted}
     return Column(_of_arm(arms, arm, run).answer, ids, f"{run.name} {arm}")
 
 
@@ -232,6 +231,15 @@ def phase_answers(run: Source, shifted: Any = False) -> Column:
     if not table.phase_names or (table.phase_names[0], bool(shifted)) not in table.arms:
         raise Uncomputable(f"{run.name} has no such passes on several phases")
     return Column(table.phase_consensus(bool(shifted)), ids, run.name)
+
+
+@function("runs, by item")
+def phase_order_answers(run: Source, shifted: Any = False) -> Column:
+    """Content answers by phase and order, as matched_vote takes them."""
+    table, _, ids = _items(run)
+    if not table.phase_names or (table.phase_names[0], bool(shifted)) not in table.arms:
+        raise Uncomputable(f"{run.name} has no such passes on several phases")
+    return Column(table.phase_answers(bool(shifted)), ids, run.name)
 
 
 @function("runs, by item")

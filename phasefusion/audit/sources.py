@@ -76,6 +76,8 @@ class Source:
         from phasefusion.report.items import contributions
         from phasefusion.report.table import build
 
+        if not self.path.exists():
+            raise FileNotFoundError(self.path)
         if not self.is_run:
             raise Uncomputable(
                 f"{self.path} is no run; a run folder or its {PASSES_FILE} is wanted"
@@ -151,9 +153,7 @@ class Source:
             return self._lines()
         rows = self.json()
         if not isinstance(rows, list) or not all(isinstance(one, dict) for one in rows):
-            raise Uncomputable(
-                f"{self.path} holds no rows; a list of objects is wanted"
-            )
+            raise Uncomputable(f"{self.path} holds no rows; it is no list of objects")
         return rows
 
     def _separated(self, separator: str) -> list[dict[str, Any]]:

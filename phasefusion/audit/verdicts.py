@@ -54,6 +54,8 @@ class Result:
         The printed figures it rests on.
     reason : str
     readings : tuple of Outcome
+    from_runs : bool
+        Whether it is computed from runs or files, not from printed figures alone.
     """
 
     claim: Claim
@@ -62,6 +64,7 @@ class Result:
     figures: tuple[Figure, ...]
     reason: str
     readings: tuple[Outcome, ...]
+    from_runs: bool
 
     @property
     def as_expected(self) -> bool:
@@ -90,7 +93,13 @@ def judge(claim: Claim, claims: Claims, sources: Mapping[str, Any]) -> Result:
     if claim.readings:
         own = _combined(claim, own, readings)
     return Result(
-        claim, own.verdict, own.computed, judged.shown(), own.reason, readings
+        claim,
+        own.verdict,
+        own.computed,
+        judged.shown(),
+        own.reason,
+        readings,
+        judged.from_runs,
     )
 
 
@@ -126,7 +135,8 @@ class _Judge:
         self._evaluator = Evaluator(claims.figures, sources)
         used = set().union(*(names_in(one.term) for one in claim.expressions))
         self._used = used
-        self._wrong = DIFFERS if used & set(claims.runs) else INCONSISTENT
+        self.from_runs = bool(used & set(claims.runs))
+        self._wrong = DIFFERS if self.from_runs else INCONSISTENT
 
     def shown(self) -> tuple[Figure, ...]:
         """Return the published figures, or those that the expressions use."""
