@@ -49,10 +49,17 @@ def test_bounds_and_counts():
 
 @pytest.mark.parametrize(
     "text",
-    ["", ".", "+", "abc", "1,13", "1.2.3", "18.2 %", "1e", "nan", "inf", "1e999"]
-    + ["1/0", "9" * 41, "1 2", "0x10", "--1", "1e1000000000"],
+    ["", ".", "+", "abc", "1,13", "1.2.3", "18.2 %", "1e", "nan", "inf", "1e999"],
 )
 def test_what_is_no_figure(text):
+    with pytest.raises(AuditError):
+        parse_figure(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["1/0", "9" * 41, "1 2", "0x10", "--1", "1e1000000000"]
+)
+def test_what_is_no_figure_either(text):
     with pytest.raises(AuditError):
         parse_figure(text)
 

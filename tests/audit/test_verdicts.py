@@ -88,8 +88,12 @@ def test_ambiguous(claims_file):
 - id: some
   text: t
   readings:
-    - {name: exact, compute: "discordant_totals(18, p, 'exact', 593)", holds: size(value) > 0}
-    - {name: chi2, compute: "discordant_totals(18, p, 'chi2', 593)", holds: size(value) > 0}
+    - name: exact
+      compute: "discordant_totals(18, p, 'exact', 593)"
+      holds: size(value) > 0
+    - name: chi2
+      compute: "discordant_totals(18, p, 'chi2', 593)"
+      holds: size(value) > 0
 - id: all_but_other_values
   text: t
   published: share
