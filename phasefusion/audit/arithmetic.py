@@ -27,7 +27,7 @@ from phasefusion.audit.values import (
 
 #: Greatest total of discordant pairs that is tried.
 _MAX_PAIRS = 20_000
-_MAX_TRIED = 200_000
+_MAX_TRIED = 20_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ from phasefusion.errors import AuditError, PhaseFusionError
 MAX_ROUNDED = 8
 #: Parts evaluated for one claim, all combinations of roundings together.
 MAX_STEPS = 200_000
+#: Steps that a call counts as, by group; others are one.
+COSTS = {"tests": 500, "figures": 50, "statistics": 500}
 #: Computed numbers this close are equal, relative to the greater or absolutely.
 CLOSE = 1e-9
 #: The value a claim computes, and the form that is written as a call but is none.
@@ -168,12 +170,15 @@ class Evaluator:
         found = [number(self.under(term, values)) for values in self.roundings(term)]
         return [min(found), max(found)]
 
+    def _spend(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > MAX_STEPS:
+            raise Uncomputable(f"takes more than {MAX_STEPS} steps")
+
     # -------------------------------------------------------------- by kind of term
 
     def _evaluate(self, term: language.Term, names: Mapping[str, Any]) -> Any:
-        self._steps += 1
-        if self._steps > MAX_STEPS:
-            raise Uncomputable(f"takes more than {MAX_STEPS} steps")
+        self._spend(1)
         match term:
             case language.Number(_, given):
                 return given
@@ -218,13 +223,15 @@ class Evaluator:
     def _call(self, call: language.Call, names: Mapping[str, Any]) -> Any:
         if call.name == SPAN:
             return self.span(call.arguments[0])
+        own = FUNCTIONS.get(call.name)
+        self._spend(COSTS.get("statistics" if own is None else own.group, 1))
         arguments = [self._evaluate(one, names) for one in call.arguments]
         options = {name: self._evaluate(one, names) for name, one in call.options}
-        if call.name not in FUNCTIONS or FUNCTIONS[call.name].aligns:
+        if own is None or own.aligns:
             _align(arguments, options)
         try:
-            if call.name in FUNCTIONS:
-                found = _call(FUNCTIONS[call.name], arguments, options)
+            if own is not None:
+                found = _call(own, arguments, options)
             else:
                 found = statistics.call(
                     call.name,
@@ -371,7 +378,17 @@ def _mask(mark: str, left: Any, right: Any) -> Column:
     a, b = _aligned(left, base), _aligned(right, base)
     if (a.dtype.kind in "biuf") != (b.dtype.kind in "biuf"):
         raise Uncomputable("a column of texts is compared with numbers")
-    return Column(np.asarray(_COMPARISONS[mark](a, b)), base.ids, base.what)
+    found = np.asarray(_COMPARISONS[mark](a, b))
+    missing = _missing(a) | _missing(b)
+    if missing.any():  # what is missing is neither equal nor different
+        found = np.where(missing, np.nan, found.astype(float))
+    return Column(found, base.ids, base.what)
+
+
+def _missing(values: Any) -> Any:
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    return np.zeros(values.shape, bool)
 
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {

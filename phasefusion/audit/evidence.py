@@ -294,9 +294,9 @@ def clusters(run: Source, by: str = "video") -> Column:
 def keep(x: Column, where: Column) -> Column:
     """Rows of x for which a comparison holds, such as option_counts(run) == 3."""
     mask = where.on(x).values
-    if mask.dtype != np.bool_:
+    if mask.dtype.kind not in "bf" or not np.isin(mask[~np.isnan(mask)], (0, 1)).all():
         raise Uncomputable("where must be a comparison, such as a == b")
-    return _rows(x, mask)
+    return _rows(x, mask == 1)
 
 
 @function("columns", aligns=False)

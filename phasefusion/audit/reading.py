@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
+from phasefusion._install import remedy
 from phasefusion.errors import AuditError, BackendUnavailableError
 
 MAX_BYTES = 4 << 20
@@ -106,7 +107,7 @@ def parse(text: str, name: str) -> Node:
         import yaml
     except ImportError as error:
         raise BackendUnavailableError(
-            "claims files are read with PyYAML: pip install pyyaml"
+            f"claims files are read with PyYAML: {remedy('pyyaml')}"
         ) from error
     try:
         return _Builder(name, yaml.parse(text, Loader=yaml.SafeLoader)).document()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -59,16 +60,11 @@ STATISTICS: dict[str, Callable[..., Any]] = {
         "worst_case_accuracy",
     )
 }
+#: Greatest value of any number given to these, whose work grows with it.
+_NUMBERS = {"mcnemar": 50_000, "expected_modal_share": 26}
 #: Greatest value of an argument, where the work or the memory grows with it.
-_LIMITS = {
-    "n_resamples": 20_000,
-    "splits": 10_000,
-    "n_passes": 200,
-    "n_options": 1000,
-    "m": 1000,
-}
-_COUNTS = ("mcnemar", "shared_unstable_counts", "proportion_ci", "proportion_upper")
-_MAX_COUNTED = 10_000_000
+_ARGUMENTS = {"n_resamples": 20_000, "splits": 10_000, "m": 1000, "n_options": 1000}
+_MOST = 10_000_000
 
 
 def call(name: str, arguments: list[Any], options: dict[str, Any]) -> Any:
@@ -94,11 +90,9 @@ def call(name: str, arguments: list[Any], options: dict[str, Any]) -> Any:
 def _limit(
     name: str, function: Callable[..., Any], given: list[Any], options: dict[str, Any]
 ) -> None:
-    import inspect
-
     bound = inspect.signature(function).bind(*given, **options)
     for parameter, value in bound.arguments.items():
-        most = _MAX_COUNTED if name in _COUNTS else _LIMITS.get(parameter, _MAX_COUNTED)
+        most = _NUMBERS.get(name, _ARGUMENTS.get(parameter, _MOST))
         largest = _largest(value)
         if largest > most:
             raise Uncomputable(

@@ -159,7 +159,7 @@ def test_errors_show_the_place():
         ("denominators(a, 1, 1000000)", "1 to 10000 sizes"),
         ("discordant_totals(1, p, 'exakt')", "known are exact"),
         ("discordant_totals(1, p, most=10000000)", "at most 20000"),
-        ("expected_modal_share(100000, 4)", "at most 200"),
+        ("expected_modal_share(100, 4)", "at most 26"),
         ("round(1, 400)", "digits must be"),
         ("tost_p(1, 0, 2)", "must be above 0"),
         ("binomial_cdf(1, 2, 3)", "a probability"),

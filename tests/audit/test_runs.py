@@ -173,7 +173,7 @@ def test_two_runs_are_paired_by_question(claims_file, run, other):
     there = [(x, y) for x, y in pairs if not math.isnan(x) and not math.isnan(y)]
     assert found[0] == pytest.approx(np.mean([y - x for x, y in there]))
     assert found[1] == sum(x == 1 and y == 0 for x, y in there)
-    assert found[2] == pytest.approx(np.mean([x == y for x, y in pairs]))
+    assert found[2] == pytest.approx(np.mean([x == y for x, y in there]))
 
 
 def test_runs_of_other_items_are_not_paired_in_silence(claims_file, run, tmp_path):
