@@ -55,8 +55,8 @@ class Claim:
 
     Attributes
     ----------
-    id, text, where, source, note : str
-        What is claimed, in a sentence, and where it is printed.
+    id, text, quote, where, source, note : str
+        What is claimed, in a sentence, its own words, and where they are printed.
     published : Figure, list or mapping of figures, or None
         What `compute` must come to.
     compute, holds : Expression or None
@@ -73,6 +73,7 @@ class Claim:
 
     id: str
     text: str
+    quote: str
     where: str
     source: str
     note: str
@@ -214,6 +215,7 @@ _READING = ("name", "compute", "holds", "note")
 _CLAIM = (
     "id",
     "text",
+    "quote",
     "where",
     "source",
     "note",
@@ -334,6 +336,7 @@ class _File:
         return Claim(
             id=name,
             text=_optional(parts, "text"),
+            quote=_optional(parts, "quote"),
             where=_optional(parts, "where"),
             source=_optional(parts, "source", _optional(self._top, "source")),
             note=_optional(parts, "note"),

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from phasefusion._install import remedy
 from phasefusion.errors import AuditError, BackendUnavailableError
 
-MAX_BYTES = 4 << 20
+MAX_BYTES = 2 << 20
 MAX_DEPTH = 12
 MAX_NODES = 100_000
 MAX_TEXT = 20_000

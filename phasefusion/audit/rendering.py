@@ -47,6 +47,7 @@ def _entry(result: Result) -> dict[str, Any]:
     return {
         "id": claim.id,
         "text": claim.text,
+        "quote": claim.quote,
         "where": claim.where,
         "source": claim.source,
         "verdict": result.verdict,

@@ -28,6 +28,7 @@ claims:
     compute: {a: "1", b: ["2.4", "3"]}
     note: a
       note
+    quote: "in its words"
 """
 
 
@@ -39,6 +40,7 @@ def test_everything_is_read(claims_file):
     assert claims.figures["rate"].where == "p. 3"
     one, two = claims.claims
     assert (one.source, two.source, two.note) == ("S", "elsewhere", "a note")
+    assert (one.quote, two.quote) == ("", "in its words")
     assert one.published is claims.figures["rate"]
     assert two.published["b"][1].unit == "s"
     assert (one.tolerance, two.tolerance) == (None, 0.5)

@@ -89,7 +89,7 @@ def test_empty_large_and_binary_files(tmp_path):
     with pytest.raises(AuditError, match=r"line 2: is not UTF-8"):
         read(path)
     path.write_bytes(b"a: 1\n" * 2_000_000)
-    with pytest.raises(AuditError, match="larger than 4 MB"):
+    with pytest.raises(AuditError, match="larger than 2 MB"):
         read(path)
     with pytest.raises(FileNotFoundError):
         load_claims(tmp_path / "none.yaml")
