@@ -1,6 +1,8 @@
 """Claims against files of results: JSON, JSON lines, CSV and TSV."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -135,3 +137,27 @@ def test_damaged_files(files, name, content, says):
         assert computed(files, "present(column(a, 'x'))", a=name) == 0
     else:
         assert says in computed(files, "mean(column(a, 'x'))", a=name)
+
+
+@pytest.mark.skipif(
+    "PHASEFUSION_SHARED" not in os.environ, reason="PHASEFUSION_SHARED is not set"
+)
+def test_a_real_log_of_a_harness(tmp_path):
+    folder = Path(os.environ["PHASEFUSION_SHARED"]) / "cases/13-lmms-eval-samples-log"
+    results, samples = sorted(folder.glob("*.json")), sorted(folder.glob("*.jsonl"))
+    (tmp_path / "claims.yaml").write_text(
+        "runs: [all, some]\n"
+        "claims:\n"
+        '- {id: a, text: t, published: "0.6951",\n'
+        "   compute: \"json(all, 'results/scienceqa_img/exact_match,none')\"}\n"
+        '- {id: b, text: t, published: "0.01025",\n'
+        "   compute: \"json(all, 'results/scienceqa_img/exact_match_stderr,none')\"}\n"
+        '- {id: c, text: t, published: "203", unit: count,\n'
+        "   compute: \"total(column(some, 'exact_match', by='doc_id'))\"}\n"
+        '- {id: d, text: t, published: "0.1",\n'
+        "   compute: \"json(all, 'results/pope/pope_accuracy_stderr,none')\"}\n"
+    )
+    runs = {"all": results[0], "some": samples[0]}
+    made = audit(tmp_path / "claims.yaml", runs)
+    verdicts = [one.verdict for one in made.results]
+    assert verdicts == ["agrees", "agrees", "agrees", "cannot be computed"]

@@ -11,7 +11,7 @@ from phasefusion.audit import SHIPPED, audit, load_claims
 from phasefusion.audit.evaluation import names_in
 
 SHARED = os.environ.get("PHASEFUSION_SHARED")
-#: Anchors whose verdict is not that of the reference's words.
+#: Verdicts of the reference in ours; where it says something else the text is ambiguous.
 _WORDS = {
     "consistent": "agrees",
     "derived": "agrees",
