@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from phasefusion import errors
 
 if TYPE_CHECKING:
+    from phasefusion import audit as audit
     from phasefusion import cache as cache
     from phasefusion import orders, pixels, planning, samplers, scoring, stats
     from phasefusion import subtitles as subtitles
@@ -51,8 +52,8 @@ _HOME = {
     "resize": "frames",
     "resize_normalize": "frames",
 }
-_MODULES = {"cache", "orders", "pixels", "samplers", "scoring", "stats", "subtitles"}
-_MODULES |= {"planning", "tinyvlm", "video"}
+_MODULES = {"audit", "cache", "orders", "pixels", "planning", "samplers", "scoring"}
+_MODULES |= {"stats", "subtitles", "tinyvlm", "video"}
 
 __all__ = [
     "Clip",
@@ -64,6 +65,7 @@ __all__ = [
     "Video",
     "VideoInfo",
     "__version__",
+    "audit",
     "compare",
     "errors",
     "evaluate",

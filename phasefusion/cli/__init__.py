@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from phasefusion.cli import auditing as auditing
 from phasefusion.cli import comparing as comparing
 from phasefusion.cli import goals as goals
 from phasefusion.cli import planning as planning
