@@ -457,7 +457,7 @@ class _Reader:
         return re.match(r"\s+\w", rest) is None
 
     def _with_further(self, match: re.Match[str], text: str) -> Iterator[str]:
-        """The letter of a statement and those that are added, as in "A or B"."""
+        """Yield the letter of a statement and those added to it, as in "A or B"."""
         yield match["letter"].upper()
         at = match.end()
         while True:
@@ -531,8 +531,7 @@ class _Reader:
         return ParsedAnswer(
             None,
             "unparsed",
-            reason=f"the letter is {LETTERS[letter]}, the text that of "
-            f"{LETTERS[text]}",
+            reason=f"the letter is {LETTERS[letter]}, the text that of {LETTERS[text]}",
         )
 
 

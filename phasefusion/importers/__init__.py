@@ -2,11 +2,13 @@
 
 `import_run` reads the logs of harnesses, the prediction files of benchmarks, responses
 of servers with log-probabilities, and plain tables, and writes a run folder that
-`phasefusion.report` reads. Nothing is guessed: answers that name no option, gold that is
-none, ids that collide and runs that are identical are reported, in an `ImportReport`.
+`phasefusion.report` reads. Nothing is guessed: answers that name no option, gold that
+is none, ids that collide and runs that are identical are reported, in an
+`ImportReport`.
 """
 
 from phasefusion.answers import OUTCOMES, ParsedAnswer, parse_answer
+from phasefusion.importers.checks import cannot, identical_runs
 from phasefusion.importers.detect import FORMATS, Detected, detect_format
 from phasefusion.importers.logprobs import LetterScores, letter_scores
 from phasefusion.importers.model import Question
@@ -22,8 +24,6 @@ from phasefusion.importers.report import ArmCounts, Finding, ImportReport
 from phasefusion.importers.run import (
     Imported,
     QuestionSet,
-    cannot,
-    identical_runs,
     import_run,
     read_questions,
 )

@@ -38,8 +38,6 @@ from phasefusion.importers.rows import (
     video_of,
 )
 
-_OPTION_LETTER = ("option",)
-
 
 def _repair_notes(document: Document) -> tuple[tuple[str, str, str], ...]:
     """Say that commas were taken out to read a file."""
@@ -262,7 +260,7 @@ def read_nextqa(path: Path, settings: Settings) -> Reading:
     if path.suffix.lower() != ".json":
         return _nextqa_table(path, benchmark)
     document = read_json(path, lenient=settings.lenient)
-    return _by_id(path, document, benchmark)
+    return by_id(path, document, benchmark)
 
 
 def _nextqa_table(path: Path, benchmark: str) -> Reading:
@@ -320,7 +318,7 @@ def read_egoschema(path: Path, settings: Settings) -> Reading:
             for i, row in enumerate(_objects(path, document.value))
         ]
         return _ego_rows(path, benchmark, items)
-    return _by_id(path, document, benchmark)
+    return by_id(path, document, benchmark)
 
 
 def _ego_rows(path: Path, benchmark: str, rows: list[tuple[str, int, Any]]) -> Reading:
@@ -352,7 +350,7 @@ def _ego_rows(path: Path, benchmark: str, rows: list[tuple[str, int, Any]]) -> R
     return Reading(tuple(questions), tuple(answers))
 
 
-def _by_id(path: Path, document: Document, benchmark: str) -> Reading:
+def by_id(path: Path, document: Document, benchmark: str) -> Reading:
     """Read {id: prediction} or {id: {"prediction": ..., "answer": ...}}."""
     if not isinstance(document.value, Mapping):
         raise DatasetError(f"{path}: must be an object of predictions by id")

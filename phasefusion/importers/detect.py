@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from phasefusion.errors import DatasetError
 from phasefusion.importers.benchmarks import (
-    _by_id,
+    by_id,
     read_egoschema,
     read_mlvu,
     read_nextqa,
@@ -45,7 +45,7 @@ def read_by_id(path: Path, settings: Settings) -> Reading:
         If the file is no such object.
     """
     document = read_json(path, lenient=settings.lenient)
-    return _by_id(path, document, settings.name(path.stem))
+    return by_id(path, document, settings.name(path.stem))
 
 
 #: Reader of every format, and what it is, for the help.

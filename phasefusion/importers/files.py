@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from phasefusion._install import remedy
 from phasefusion.errors import BackendUnavailableError, DatasetError
 
 TABLES = {".csv": ",", ".tsv": "\t"}
@@ -222,8 +223,8 @@ def _spreadsheet(path: Path) -> Table:
         import openpyxl
     except ImportError:
         raise BackendUnavailableError(
-            f"{path}: openpyxl is needed for spreadsheets; install it with "
-            '"pip install phasefusion[importers]", or save the file as .csv'
+            f"{path}: spreadsheets need openpyxl: {remedy('openpyxl')}, or save the "
+            "sheet as .csv"
         ) from None
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)

@@ -123,7 +123,7 @@ def _lmms_answers(
     path: Path,
     question: RawQuestion,
 ) -> Iterator[tuple[RawAnswer, bool]]:
-    """Passes of a line: one, or one a repeat."""
+    """Yield the passes of a line: one, or one a repeat."""
     raw = row.get("resps", row.get("filtered_resps"))
     harness = _lmms_scores(row)
     extra = {}
@@ -342,7 +342,7 @@ def _offset(
 def _group(
     row: Mapping[str, str], index: int, offset: int | None, where: str
 ) -> tuple[int, int]:
-    """Base index and number of the copy."""
+    """Return base index and number of the copy."""
     if "g_index" in row:
         base = whole(row["g_index"])
         if base is None:

@@ -228,7 +228,7 @@ def _answer(
 
 
 def _response(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The object that holds the choices, however deep the form puts it."""
+    """Find the object that holds the choices, however deep the form puts it."""
     for name in ("response.body", "response", "body", ""):
         found = dotted(row, name) if name else row
         if isinstance(found, Mapping) and any(
@@ -286,7 +286,9 @@ def _legacy_positions(logprobs: Mapping[str, Any]) -> Iterator[_Position]:
         if isinstance(top, Mapping):
             given = {str(name): number(value) for name, value in top.items()}
             found = {name: x for name, x in given.items() if x is not None}
-        own = number(values[i]) if isinstance(values, list) and i < len(values) else None
+        own = (
+            number(values[i]) if isinstance(values, list) and i < len(values) else None
+        )
         if own is not None:
             found.setdefault(str(token), own)
         if found:

@@ -64,7 +64,7 @@ def strip_once(options: Sequence[str]) -> tuple[tuple[str, ...], bool]:
 
 
 def split_embedded(text: str) -> tuple[str, tuple[str, ...]]:
-    """Split a question whose text ends in its options, one a line.
+    r"""Split a question whose text ends in its options, one a line.
 
     The last run of lines labelled A, B, C, ... (or 1, 2, 3, ...) is taken; a label is
     taken off once and nothing else of the text is lost. Lines that go on an option
@@ -84,7 +84,7 @@ def split_embedded(text: str) -> tuple[str, tuple[str, ...]]:
 
     Examples
     --------
-    >>> split_embedded("What is said?\\nA. No. 5: go.\\nB. (A) stop")
+    >>> split_embedded("What is said?\nA. No. 5: go.\nB. (A) stop")
     ('What is said?', ('No. 5: go.', '(A) stop'))
     """
     lines = text.split("\n")
@@ -327,7 +327,7 @@ def order_of(displayed: Sequence[str], content: Sequence[str]) -> tuple[int, ...
 
 
 def n_distinct_orders(options: Sequence[str]) -> int:
-    """Number of orders that are different prompts: K! / (repeats!).
+    """Count the orders that are different prompts: K! / (repeats!).
 
     >>> n_distinct_orders(["yes", "no", "no"])
     3

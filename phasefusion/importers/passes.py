@@ -16,7 +16,6 @@ from phasefusion.importers.model import Question, RawAnswer, RawQuestion, Settin
 from phasefusion.importers.options import order_of, resolve_gold, strip_once
 from phasefusion.importers.questions import Key
 from phasefusion.importers.report import Findings
-from phasefusion.scoring.letters import first_equal
 
 #: Names of arms that mean something to the report.
 _OWN_ARMS = ("phase", "fusion", "vote", "union", "dense")
@@ -52,7 +51,7 @@ def count_options(
     answers: Sequence[RawAnswer],
     findings: Findings,
 ) -> dict[Key, Question]:
-    """Number of options of questions that do not show them: the last letter in use."""
+    """Fill in unknown numbers of options: the last letter in use."""
     unknown = {key for key, one in questions.items() if one.n_options == 0}
     if not unknown:
         return dict(questions)
@@ -287,6 +286,9 @@ def _make(
         "rule": parsed.rule,
         "source": {"format": "", "file": raw.file, "line": raw.line},
     }
+    if question.group is not None and question.options is not None:
+        text = None if answer is None else normal(question.options[answer])
+        record["choice"] = text
     if found is not None:
         record["distribution"] = found.kind
         if found.kind == "verbalised":
@@ -329,9 +331,7 @@ def _fields(raw: RawAnswer, question: Question, arm: str) -> dict[str, Any]:
 
 def _parse(raw: RawAnswer, question: Question, order: Sequence[int]) -> ParsedAnswer:
     shown = (
-        None
-        if question.options is None
-        else tuple(question.options[k] for k in order)
+        None if question.options is None else tuple(question.options[k] for k in order)
     )
     if raw.index is None:
         return parse_answer(raw.text, question.n_options if shown is None else shown)
@@ -363,22 +363,3 @@ def _best(found: Distribution, order: Sequence[int], question: Question) -> int:
     for k, value in zip(order, found.logprobs, strict=True):
         content[k] = value
     return int(fuse([content], item_id=question.question_id).answer)
-
-
-def group_choice(made: Made, question: Question) -> str | None:
-    """Text that was chosen, to compare with other questions of its group."""
-    answer = made.record["answer"]
-    if answer is None or question.options is None or question.group is None:
-        return None
-    return normal(question.options[answer])
-
-
-__all__ = [
-    "Made",
-    "check_golds",
-    "count_options",
-    "first_equal",
-    "group_choice",
-    "make_passes",
-    "order_in",
-]

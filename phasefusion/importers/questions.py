@@ -18,7 +18,9 @@ Key: TypeAlias = tuple[str, str]
 _LEFT_OUT = "left out of every rate that needs the right answer, never counted wrong"
 
 
-def resolve(raw: RawQuestion, settings: Settings, findings: Findings) -> Question | None:
+def resolve(
+    raw: RawQuestion, settings: Settings, findings: Findings
+) -> Question | None:
     """Check a question as a file states it.
 
     Returns

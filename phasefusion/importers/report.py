@@ -37,7 +37,9 @@ class Finding:
     def __str__(self) -> str:
         some = "; ".join(self.examples[:_PRINTED])
         more = ", ..." if self.n > _PRINTED else ""
-        return f"{self.kind} ({self.n}): {self.text}{f' [{some}{more}]' if some else ''}"
+        return (
+            f"{self.kind} ({self.n}): {self.text}{f' [{some}{more}]' if some else ''}"
+        )
 
 
 class Findings:

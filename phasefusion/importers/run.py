@@ -10,9 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from phasefusion.answers import OUTCOMES
 from phasefusion.errors import DatasetError
 from phasefusion.evaluate import versions
+from phasefusion.importers.checks import (
+    add_findings,
+    arm_counts,
+    cannot,
+    harness_scores,
+    item_of,
+)
 from phasefusion.importers.detect import FORMATS, READERS, Detected, detect_format
 from phasefusion.importers.files import read_json
 from phasefusion.importers.model import (
@@ -35,9 +41,9 @@ from phasefusion.importers.questions import (
     with_gold,
     with_reference,
 )
-from phasefusion.importers.report import ArmCounts, Findings, ImportReport
+from phasefusion.importers.report import Findings, ImportReport
 from phasefusion.importers.rows import GOLDS, first
-from phasefusion.records import RunWriter
+from phasefusion.records import RunWriter, pass_key
 
 #: What `protocol` is in the run.json of an imported run.
 PROTOCOL = "imported"
@@ -207,10 +213,10 @@ def import_run(
     made = list(make_passes(answers, resolved, settings, findings))
     if not made:
         raise DatasetError(f"{paths[0]}: none of its answers belongs to a question")
-    for one, raw in zip(made, made, strict=True):
-        one.record["source"]["format"] = _format_of(raw, paths, detected)
+    for one in made:
+        one.record["source"]["format"] = _format_of(one, paths, detected)
     made = _in_order(made)
-    _more_findings(made, resolved, findings)
+    add_findings(made, resolved, findings)
     result = ImportReport(
         format=_formats_text(detected),
         files=tuple(
@@ -223,19 +229,20 @@ def import_run(
             if path is not None
         ),
         benchmarks=_benchmarks(resolved.values()),
-        questions=len({_key(one) for one in made}),
+        questions=len({item_of(one) for one in made}),
         passes=len(made),
-        without_gold=len({_key(one) for one in made if one.record["gold"] is None}),
-        arms=_arms(made),
+        without_gold=len({item_of(one) for one in made if one.record["gold"] is None}),
+        arms=arm_counts(made),
         findings=(),
-        harness=_harness(made, findings),
+        harness=harness_scores(made, findings),
         results={k: v for one in readings for k, v in one.results.items()},
         cannot=tuple(cannot([one.record for one in made])),
     )
     result = replace(result, findings=findings.frozen())
     with RunWriter(out, _description(result, made, settings)) as writer:
-        if not writer.done:
-            writer.append(one.record for one in made)
+        writer.append(
+            one.record for one in made if pass_key(one.record) not in writer.done
+        )
     return Imported(Path(out), result)
 
 
@@ -256,7 +263,7 @@ def _format(path: Path, format: str, settings: Settings) -> Detected:
         return detect_format(path, lenient=settings.lenient)
     if format not in READERS:
         raise DatasetError(
-            f"format {format!r} is not known; the formats are auto, {', '.join(FORMATS)}"
+            f"format {format!r} is not one of auto, {', '.join(FORMATS)}"
         )
     return Detected(format, "as given")
 
@@ -267,9 +274,8 @@ def _formats_text(detected: Sequence[Detected]) -> str:
 
 def _format_of(made: Made, paths: Sequence[Path], detected: Sequence[Detected]) -> str:
     name = made.record["source"]["file"]
-    return next(
-        one.format for path, one in zip(paths, detected, strict=True) if path.name == name
-    )
+    known = {path.name: one.format for path, one in zip(paths, detected, strict=True)}
+    return known[name]
 
 
 def _take_notes(readings: Iterable[Reading], findings: Findings) -> None:
@@ -401,17 +407,13 @@ def _file(path: str | Path, role: str) -> dict[str, str]:
     return {"path": str(path), "role": role, "sha256": digest}
 
 
-def _key(made: Made) -> Key:
-    return made.record["benchmark"], made.record["question_id"]
-
-
 def _in_order(made: Sequence[Made]) -> list[Made]:
     """Arms by their frames, then by the files; the given order of an item first."""
     arms: dict[str, int | None] = {}
     items: dict[Key, int] = {}
     for one in made:
         arms.setdefault(one.record["arm"], one.record["budget"])
-        items.setdefault(_key(one), len(items))
+        items.setdefault(item_of(one), len(items))
     names = sorted(
         arms, key=lambda name: (arms[name] is None, arms[name] or 0)
     )  # stable
@@ -420,170 +422,9 @@ def _in_order(made: Sequence[Made]) -> list[Made]:
     def rank(one: Made) -> tuple[int, int, bool]:
         order = one.record["order"]
         shuffled = order != sorted(order)
-        return place[one.record["arm"]], items[_key(one)], shuffled
+        return place[one.record["arm"]], items[item_of(one)], shuffled
 
     return sorted(made, key=rank)
-
-
-def _arms(made: Sequence[Made]) -> tuple[ArmCounts, ...]:
-    groups: dict[str, list[Made]] = {}
-    for one in made:
-        groups.setdefault(one.record["arm"], []).append(one)
-    found = []
-    for name, passes in groups.items():
-        letters: dict[str, int] = {}
-        for one in passes:
-            if one.letter is not None:
-                letters[one.letter] = letters.get(one.letter, 0) + 1
-        golds = [one for one in passes if one.record["gold"] is not None]
-        found.append(
-            ArmCounts(
-                name=name,
-                budget=passes[0].record["budget"],
-                passes=len(passes),
-                outcomes={
-                    outcome: sum(one.parsed.outcome == outcome for one in passes)
-                    for outcome in OUTCOMES
-                },
-                letters=dict(sorted(letters.items())),
-                right=sum(o.record["answer"] == o.record["gold"] for o in golds),
-                with_gold=len(golds),
-            )
-        )
-    return tuple(found)
-
-
-def _harness(made: Sequence[Made], findings: Findings) -> dict[str, dict[str, float]]:
-    """Means of the harness's own scores, and where they differ from those here."""
-    found: dict[str, dict[str, float]] = {}
-    for one in made:
-        gold = one.record["gold"]
-        for name, value in one.record.get("harness", {}).items():
-            score = found.setdefault(name, {"n": 0, "sum": 0.0, "differs": 0})
-            score["n"] += 1
-            score["sum"] += value
-            right = gold is not None and one.record["answer"] == gold
-            if gold is not None and value in (0.0, 1.0) and right != bool(value):
-                score["differs"] += 1
-                findings.add(
-                    "harness score differs",
-                    "the harness counted the answer otherwise than its text is read "
-                    "here; both are kept",
-                    f"{one.record['question_id']}: {name} {value:g}, "
-                    f"{one.parsed.outcome} {one.letter or '-'}",
-                )
-    return {
-        name: {
-            "n": score["n"],
-            "mean": score["sum"] / score["n"],
-            "differs": score["differs"],
-        }
-        for name, score in found.items()
-    }
-
-
-def _more_findings(
-    made: Sequence[Made], questions: Mapping[Key, Question], findings: Findings
-) -> None:
-    """What only all passes together show: identical runs, answers that are none."""
-    for one in made:
-        if one.parsed.answer is None:
-            findings.add(
-                f"answer {one.parsed.outcome}",
-                "recorded as missing with its text; never drawn by chance",
-                f"{one.record['question_id']}: {one.parsed.reason}",
-            )
-        if one.record["gold"] is None and "gold missing" not in findings:
-            n = len({_key(o) for o in made if o.record["gold"] is None})
-            left = [k for k in questions.values() if not k.gold]
-            text = "without the right answer there is no accuracy"
-            findings.add("gold missing", text, left[0].question_id if left else "", n)
-    for a, b, n in identical_runs([one.record for one in made]):
-        findings.add(
-            "identical runs",
-            "identical answers on all items - same evidence? Two such runs are not two "
-            "independent draws",
-            f"{a} and {b}: all {n} items",
-        )
-    shown = {raw.video_id for raw in questions.values() if raw.video_id}
-    if not shown:
-        findings.add(
-            "video unknown",
-            "the files do not name the videos, so standard errors cannot be clustered "
-            "by video",
-        )
-
-
-def identical_runs(
-    records: Iterable[Mapping[str, Any]],
-) -> list[tuple[str, str, int]]:
-    """Pairs of arms that answer every common pass alike, with the number of items.
-
-    Parameters
-    ----------
-    records : iterable of mapping
-        Passes.
-
-    Returns
-    -------
-    list of (str, str, int)
-        Arms that have at least two passes in common and differ in none.
-    """
-    arms: dict[str, dict[tuple[Any, ...], Any]] = {}
-    for row in records:
-        key = (
-            row["benchmark"],
-            row["question_id"],
-            row["phase_index"],
-            tuple(row["order"]),
-        )
-        answer = (row["answer"], row["text"] if row["answer"] is None else None)
-        arms.setdefault(row["arm"], {})[key] = answer
-    found = []
-    names = list(arms)
-    for i, a in enumerate(names):
-        for b in names[i + 1 :]:
-            common = arms[a].keys() & arms[b].keys()
-            if len(common) >= 2 and all(arms[a][k] == arms[b][k] for k in common):
-                found.append((a, b, len({key[:2] for key in common})))
-    return found
-
-
-def cannot(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say which statistics passes cannot give, and why.
-
-    Parameters
-    ----------
-    records : sequence of mapping
-        Passes of one run.
-
-    Returns
-    -------
-    list of str
-        One sentence a statistic; empty when all can be computed.
-    """
-    found = []
-    arms = {row["arm"]: row["budget"] for row in records}
-    if all(row["n_phases"] == 1 for row in records):
-        budgets = {budget for budget in arms.values() if budget is not None}
-        why = "no pass says on which phase of the frame grid it was made"
-        if len(budgets) > 1:
-            why += "; the runs differ in their number of frames, which is no phase"
-        found.append(f"phase flips and phase fusion: {why}")
-    if all(row["logprobs"] is None for row in records):
-        found.append(
-            "posteriors, margins and fusion: there are answers alone, no distribution "
-            "over the options"
-        )
-    orders: dict[tuple[Any, ...], set[tuple[int, ...]]] = {}
-    for row in records:
-        key = (row["benchmark"], row["question_id"], row["arm"])
-        orders.setdefault(key, set()).add(tuple(row["order"]))
-    if all(len(one) == 1 for one in orders.values()):
-        found.append("order flips: every question was asked in one option order")
-    if len(arms) == 1:
-        found.append("differences between runs: there is one run")
-    return found
 
 
 def _description(
@@ -598,6 +439,10 @@ def _description(
             "orders": {"kind": "recorded" if several else "identity"},
             "seed": 0,
             "strict": settings.strict,
+            "benchmarks": list(report.benchmarks),
+            "mapping": dict(settings.mapping),
+            "arms": [],
+            "runs": [one.name for one in report.arms],
             "sources_sha256": [one["sha256"] for one in report.files],
             "scorer": {"class": "imported answers"},
         },

@@ -1,4 +1,4 @@
-"""Tables without a harness: mapped columns, a column a run, a sweep of option orders."""
+"""Tables of no harness: mapped columns, a column a run, a sweep of option orders."""
 
 from __future__ import annotations
 
@@ -240,7 +240,8 @@ def _order(value: object, where: str) -> tuple[int, ...] | None:
     if numbers is None and isinstance(value, str) and value.isalpha():
         numbers = tuple(float(LETTERS.find(letter)) for letter in value.upper())
     order = () if numbers is None else tuple(whole(x) for x in numbers)
-    if sorted(k for k in order if k is not None) != list(range(len(order))) or not order:
+    known = sorted(k for k in order if k is not None)
+    if not order or known != list(range(len(order))):
         raise DatasetError(
             f"{where}: order must hold every option once, as [2, 0, 1] or CAB, "
             f"not {value!r}"
