@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from phasefusion.cli import importing as importing
 from phasefusion.cli import records as records
 from phasefusion.cli import running as running
 from phasefusion.cli import showing as showing

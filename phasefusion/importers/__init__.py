@@ -8,6 +8,14 @@ is none, ids that collide and runs that are identical are reported, in an
 """
 
 from phasefusion.answers import OUTCOMES, ParsedAnswer, parse_answer
+from phasefusion.importers.analysis import (
+    ArmTable,
+    GroupFlips,
+    accuracy_by,
+    arm_table,
+    group_flips,
+    most_probable,
+)
 from phasefusion.importers.checks import cannot, identical_runs
 from phasefusion.importers.detect import FORMATS, Detected, detect_format
 from phasefusion.importers.logprobs import LetterScores, letter_scores
@@ -32,19 +40,25 @@ __all__ = [
     "FORMATS",
     "OUTCOMES",
     "ArmCounts",
+    "ArmTable",
     "Detected",
     "Finding",
+    "GroupFlips",
     "ImportReport",
     "Imported",
     "LetterScores",
     "ParsedAnswer",
     "Question",
     "QuestionSet",
+    "accuracy_by",
+    "arm_table",
     "cannot",
     "detect_format",
+    "group_flips",
     "identical_runs",
     "import_run",
     "letter_scores",
+    "most_probable",
     "n_distinct_orders",
     "near_match",
     "order_of",

@@ -228,7 +228,7 @@ class ArmTable:
     gold : ndarray, shape (n,), int64
         -1 where it is not known.
     n_options : ndarray, shape (n,), int64
-    videos : tuple of str
+    videos : tuple of (str or None)
     """
 
     arms: tuple[str, ...]
@@ -238,7 +238,7 @@ class ArmTable:
     asked: NDArray[np.bool_]
     gold: NDArray[np.int64]
     n_options: NDArray[np.int64]
-    videos: tuple[str, ...]
+    videos: tuple[str | None, ...]
 
 
 def arm_table(source: Source) -> ArmTable:
@@ -279,7 +279,7 @@ def arm_table(source: Source) -> ArmTable:
         asked=asked,
         gold=_column(about, "gold"),
         n_options=_column(about, "n_options"),
-        videos=tuple(str(row["video_id"]) for row in about),
+        videos=tuple(row["video_id"] for row in about),
     )
 
 

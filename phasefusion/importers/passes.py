@@ -301,7 +301,7 @@ def _fields(raw: RawAnswer, question: Question, arm: str) -> dict[str, Any]:
     found: dict[str, Any] = {
         "question_id": question.question_id,
         "benchmark": question.benchmark,
-        "video_id": question.video_id or question.question_id,
+        "video_id": question.video_id or None,
         "type": question.type,
         "n_options": question.n_options,
         "gold": question.same_options[gold[0]] if gold else None,

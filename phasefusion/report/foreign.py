@@ -44,7 +44,7 @@ def _arms(numbers: Mapping[str, Any]) -> Section:
             str(one["no_answer"]),
             _points(one["se_as_if_independent"]),
             _points(one["se_by_video"]),
-            str(one["videos"]),
+            str(one["videos"] or UNDEFINED),
         )
         for name, one in numbers["arms"].items()
     ]
@@ -61,9 +61,9 @@ def _arms(numbers: Mapping[str, Any]) -> Section:
             "videos",
         ),
         tuple(rows),
-        "Right: no answer counts as wrong; of answered: those without one are left out. "
-        "Standard errors of the first, in points: as if questions were independent, and "
-        "clustered by video.",
+        "In the first option order asked. Right: no answer counts as wrong; of "
+        "answered: those without one are left out. Standard errors of the first, in "
+        "points: as if questions were independent, and clustered by video.",
     )
 
 

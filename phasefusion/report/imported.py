@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
 from phasefusion.importers.analysis import (
     ArmTable,
     Row,
@@ -77,16 +75,17 @@ def _arm(table: ArmTable, j: int) -> Numbers:
     known = (table.gold >= 0) & table.asked[:, j]
     right = table.answers[known, j] == table.gold[known]
     answered = table.answers[known, j] >= 0
-    videos = [v for v, use in zip(table.videos, known.tolist(), strict=True) if use]
-    mean = clustered_mean(right.astype(float), videos)
+    videos = [v or "" for v, use in zip(table.videos, known, strict=True) if use]
+    named = all(videos)
+    mean = clustered_mean(right.astype(float), videos if named else None)
     return {
         "budget": table.budgets[j],
         "accuracy": _proportion(accuracy(right)),
         "answered": _proportion(accuracy(right[answered])),
         "no_answer": int((table.answers[table.asked[:, j], j] < 0).sum()),
         "se_as_if_independent": mean.se_iid,
-        "se_by_video": mean.se,
-        "videos": mean.n_clusters,
+        "se_by_video": mean.se if named else math.nan,
+        "videos": mean.n_clusters if named else 0,
     }
 
 
@@ -160,7 +159,8 @@ def _over_arms(table: ArmTable, same: set[frozenset[str]]) -> Numbers | None:
 def _strata(rows: Sequence[Row]) -> Numbers:
     """Accuracy of every arm by the properties of the questions."""
     names = {name: None for row in rows for name in row.get("strata", {})}
-    if any(row["type"] is not None for row in rows) and "type" not in names:
+    # The type of a question is often one of its strata already.
+    if not any(all(_value(row, name) == row["type"] for row in rows) for name in names):
         names = {"type": None, **names}
     arms = list(dict.fromkeys(row["arm"] for row in rows))
     found: Numbers = {}
@@ -171,7 +171,7 @@ def _strata(rows: Sequence[Row]) -> Numbers:
             if (of_arm := [row for row in rows if _has(row, name, arm)])
         }
         known = {value for by in values.values() for value in by}
-        if 0 < len(known) <= _MAX_VALUES:
+        if 1 < len(known) <= _MAX_VALUES:
             found[name] = {
                 arm: {value: _proportion(one) for value, one in by.items()}
                 for arm, by in values.items()
@@ -180,8 +180,12 @@ def _strata(rows: Sequence[Row]) -> Numbers:
 
 
 def _has(row: Row, name: str, arm: str) -> bool:
-    value = row.get("strata", {}).get(name, row.get(name))
-    return row["arm"] == arm and value is not None
+    return row["arm"] == arm and _value(row, name) is not None
+
+
+def _value(row: Row, name: str) -> object:
+    found: object = row.get("strata", {}).get(name, row.get(name))
+    return found
 
 
 def _groups(rows: Sequence[Row], arms: Sequence[str]) -> Numbers | None:
