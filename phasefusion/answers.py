@@ -121,14 +121,8 @@ _LEAD_IN = re.compile(
 )
 
 _THINK = re.compile(
-    r"<(?P<tag>think|thinking|thought|reasoning|analysis)\b[^>]*>.*?</(?P=tag)\s*>",
-    re.IGNORECASE | re.DOTALL,
-)
-_THINK_OPEN = re.compile(
-    r"<(?:think|thinking|thought|reasoning|analysis)\b[^>]*>", re.IGNORECASE
-)
-_THINK_CLOSE = re.compile(
-    r"</(?:think|thinking|thought|reasoning|analysis)\s*>", re.IGNORECASE
+    r"<(?P<close>/?)(?:think|thinking|thought|reasoning|analysis)\b[^<>]*>",
+    re.IGNORECASE,
 )
 _TAG = re.compile(
     r"<answer>(?P<tag>.*?)(?:</answer>|$)"
@@ -217,10 +211,19 @@ def parse_answer(
 
 
 def _without_thinking(text: str) -> tuple[str, bool]:
-    """Return what follows the thinking, and whether the thinking has no end."""
-    text = _THINK.sub(" ", text)
-    *_, rest = _THINK_CLOSE.split(text)  # prompts may open the thinking themselves
-    return rest, _THINK_OPEN.search(rest) is not None
+    """Return what is outside the thinking, and whether the thinking has no end."""
+    parts: list[str] = []
+    at, thinking = 0, False
+    for match in _THINK.finditer(text):
+        if match["close"] and not thinking:
+            parts.clear()  # prompts may open the thinking themselves
+        elif not match["close"] and not thinking:
+            parts.append(text[at : match.start()])
+        thinking = not match["close"]
+        at = match.end()
+    if not thinking:
+        parts.append(text[at:])
+    return " ".join(parts), thinking
 
 
 def normal(text: str) -> str:
@@ -306,9 +309,12 @@ class _Reader:
             return self._number(int(numbered["number"]))
         match = _ALONE.fullmatch(text)
         if match is None:
-            if by_text and self._leading_letter(text) in (None, *by_text):
+            if not by_text:
+                return None
+            leading = self._leading_letter(text)
+            if leading in (None, *by_text) or leading >= self.n_options:
                 return ParsedAnswer(by_text[0], "parsed", "text")
-            return None
+            return self._contradiction(leading, by_text[0])
         position = LETTERS.index(match["letter"].upper())
         if by_text and position not in by_text:
             return self._contradiction(position, by_text[0])
@@ -344,7 +350,8 @@ class _Reader:
         for match in _DECLARED_SHORT.finditer(text):
             ends = _CLAUSE_END.match(text, match.end()) is not None
             before = text[max(0, match.start("open") - 60) : match.start("open")]
-            if ends and not _NEGATED.search(before):
+            certain = match["letter"].isupper() or match["open"]
+            if ends and certain and not _NEGATED.search(before):
                 yield from self._with_further(match, text)
         for match in _DECLARED_AFTER.finditer(text):
             before = text[max(0, match.start("open") - 60) : match.start("open")]
