@@ -316,6 +316,8 @@ class _Reader:
                 return ParsedAnswer(by_text[0], "parsed", "text")
             return self._contradiction(leading, by_text[0])
         position = LETTERS.index(match["letter"].upper())
+        if by_text and position >= self.n_options:
+            return ParsedAnswer(by_text[0], "parsed", "text")
         if by_text and position not in by_text:
             return self._contradiction(position, by_text[0])
         return self._one({match["letter"].upper()}, "letter")

@@ -46,7 +46,7 @@ def most_probable(row: Row, *, ties: Ties = "priority", seed: int = 0) -> int | 
 
     Examples
     --------
-    >>> row = {"logprobs": [-0.7, -0.7, None], "order": [2, 0, 1], "question_id": "q"}
+    >>> row = {"logprobs": [-0.7, -0.7, None], "order": [2, 0, 1], "n_options": 3}
     >>> most_probable(row, ties="first-shown")
     2
     """

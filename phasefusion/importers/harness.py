@@ -320,18 +320,24 @@ def _offset(
     """Distance of circular copies in the index; None without copies.
 
     It is 10^6, and larger powers of ten for tables with large indices, so the first is
-    taken under which the rows of every group show the same options.
+    taken under which the rows of every group show the same options and are numbered
+    0, 1, 2, ...
     """
     if has_group or all(0 <= index < _OFFSETS[0] for *_, index in rows):
         return None, ()
     for offset in _OFFSETS:
-        groups: dict[int, list[tuple[str, ...]]] = {}
+        groups: dict[int, set[tuple[str, ...]]] = {}
+        copies: dict[int, list[int]] = {}
         for _, row, index in rows:
             shown = strip_once(options_of(row) or ())[0]
-            groups.setdefault(index % offset, []).append(tuple(sorted(shown)))
+            groups.setdefault(index % offset, set()).add(tuple(sorted(shown)))
+            copies.setdefault(index % offset, []).append(index // offset)
         if len(groups) == len(rows):
             break
-        if all(len(set(shown)) == 1 for shown in groups.values()):
+        if all(len(shown) == 1 for shown in groups.values()) and all(
+            sorted(set(found)) == list(range(len(set(found))))
+            for found in copies.values()
+        ):
             if offset == _OFFSETS[0]:
                 return offset, ()
             text = f"circular copies are {offset} apart in the index, not 10^6"

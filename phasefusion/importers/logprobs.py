@@ -29,6 +29,8 @@ from phasefusion.importers.rows import (
     video_of,
 )
 
+#: What rounding of single log-probabilities can add up to.
+_MASS_TOLERANCE = 1e-3
 #: What tokenizers write for the blank in front of a token.
 _BLANKS = " \t\n\r▁ĠĊ"
 _IDS = ("custom_id", "question_id", "q_uid", "request_id", "id")
@@ -77,7 +79,7 @@ def letter_scores(tokens: Mapping[str, float], n_options: int) -> LetterScores |
     Raises
     ------
     DatasetError
-        If a log-probability is above 0 or NaN.
+        If a log-probability is above 0 or NaN, or letters have more than all mass.
 
     Examples
     --------
@@ -102,11 +104,17 @@ def letter_scores(tokens: Mapping[str, float], n_options: int) -> LetterScores |
     sums = [
         float(np.logaddexp.reduce(group)) if group else -math.inf for group in groups
     ]
+    mass = sum(math.exp(value) for value in sums)
+    if mass > 1 + _MASS_TOLERANCE:
+        raise DatasetError(
+            f"the probabilities of {', '.join(map(repr, variants))} sum to {mass:.6g}; "
+            "they must be natural logarithms of probabilities at one position"
+        )
     absent = "".join(LETTERS[k] for k, group in enumerate(groups) if not group)
     least = min(tokens.values())
     return LetterScores(
         logprobs=tuple(sums),
-        option_mass=min(1.0, sum(math.exp(value) for value in sums)),
+        option_mass=min(1.0, mass),
         absent=absent,
         bound=math.exp(least) if absent else 0.0,
         variants=tuple(variants),

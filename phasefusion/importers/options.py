@@ -17,7 +17,7 @@ from phasefusion.scoring.letters import first_equal
 
 _PREFIX = re.compile(
     r"\s*(?:\((?P<round>[A-Za-z])\)|\[(?P<square>[A-Za-z])\]|"
-    r"(?P<bare>[A-Za-z])(?:[.):]|、))(?:\s+|(?=\S))(?P<text>.*)",
+    r"(?P<bare>[A-Za-z])(?:[.):]|、))\s*(?P<text>.*)",
     re.DOTALL,
 )
 #: Labels of options inside a question, as "A.", "(A)", "Option 1:", "Sentence B:".

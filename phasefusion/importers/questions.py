@@ -164,7 +164,8 @@ def _filled(old: RawQuestion, new: RawQuestion) -> RawQuestion:
     The gold of a copy counts in the copy's own order, so it is not taken over.
     """
     gold, kind = old.gold, old.gold_kind
-    if gold in (None, "") and (old.options is None or old.options == new.options):
+    in_order = None in (old.options, new.options) or old.options == new.options
+    if gold in (None, "") and in_order:
         gold, kind = new.gold, new.gold_kind
     return replace(
         old,
@@ -209,7 +210,7 @@ def with_reference(
                 f"{raw.where}: question {raw.question_id!r} has another text or other "
                 f"options than at {known.where}; these are different versions of it"
             )
-        found[key] = _filled(known, replace(raw, gold=None))
+        found[key] = _filled(known, raw)
     if own and not found:
         raise DatasetError(
             f"no id of the results is in the question file: results have "

@@ -419,10 +419,10 @@ def _in_order(made: Sequence[Made]) -> list[Made]:
     )  # stable
     place = {name: i for i, name in enumerate(names)}
 
-    def rank(one: Made) -> tuple[int, int, bool]:
-        order = one.record["order"]
-        shuffled = order != sorted(order)
-        return place[one.record["arm"]], items[item_of(one)], shuffled
+    def rank(one: Made) -> tuple[int, int, int, bool]:
+        row = one.record
+        shuffled = row["order"] != sorted(row["order"])
+        return place[row["arm"]], items[item_of(one)], row["phase_index"], shuffled
 
     return sorted(made, key=rank)
 

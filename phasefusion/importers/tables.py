@@ -63,8 +63,8 @@ def read_csv(path: Path, settings: Settings) -> Reading:
     DatasetError
         If a mapped column is not there, or no column can be the id or the answer.
     """
-    rows = list(_rows(path, settings))
-    names = {name for _, _, row in rows for name in row}
+    names: set[str] = set()
+    rows = list(_rows(path, settings, names))
     columns = _columns(path, settings.mapping, names)
     benchmark = settings.name(path.stem)
     questions, answers = [], []
@@ -76,10 +76,14 @@ def read_csv(path: Path, settings: Settings) -> Reading:
     return Reading(tuple(questions), tuple(answers))
 
 
-def _rows(path: Path, settings: Settings) -> Iterator[tuple[str, int, dict[str, Any]]]:
+def _rows(
+    path: Path, settings: Settings, names: set[str]
+) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Yield place, line and fields of every row, and collect the names of fields."""
     suffix = path.suffix.lower()
     if suffix == ".jsonl":
         for line, row in read_jsonl(path):
+            names.update(row)
             yield f"{path}, line {line}", line, row
     elif suffix == ".json":
         value = read_json(path, lenient=settings.lenient).value
@@ -88,9 +92,11 @@ def _rows(path: Path, settings: Settings) -> Iterator[tuple[str, int, dict[str, 
         if not isinstance(value, list) or not all(isinstance(r, dict) for r in value):
             raise DatasetError(f"{path}: must be a list of objects")
         for i, row in enumerate(value):
+            names.update(row)
             yield f"{path}, item {i}", i, row
     else:
         table = read_table(path)
+        names.update(table.columns)
         for line, cells in table.rows:
             yield table.where(line), line, dict(cells)
 
@@ -119,7 +125,7 @@ def _columns(
             name = next((one for one in usual if one in names), None)
             if name is not None:
                 found[field] = (name,)
-    if "question_id" not in found and names:
+    if "question_id" not in found:
         raise DatasetError(
             f"{path}: has no column that could be the id; name one, or several that "
             "together identify a question: --map question_id=video+qid; it has "
