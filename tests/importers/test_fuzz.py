@@ -53,7 +53,7 @@ VALUES = st.recursive(
 )
 ROWS = st.lists(st.dictionaries(KEYS, VALUES, max_size=8), min_size=1, max_size=4)
 QUICK = settings(
-    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
