@@ -15,15 +15,18 @@ from phasefusion import errors
 
 if TYPE_CHECKING:
     from phasefusion import cache as cache
+    from phasefusion import importers as importers
     from phasefusion import orders, pixels, samplers, scoring, stats
     from phasefusion import subtitles as subtitles
     from phasefusion import tinyvlm as tinyvlm
     from phasefusion import video as video
+    from phasefusion.answers import parse_answer
     from phasefusion.cache import FrameCache
     from phasefusion.evaluate import evaluate
     from phasefusion.frames import resize, resize_normalize
     from phasefusion.fusion import FusedPosterior, fuse, posterior
     from phasefusion.grid import PhaseGrid
+    from phasefusion.importers import import_run
     from phasefusion.report import report
     from phasefusion.subtitles import Subtitles, read_subtitles
     from phasefusion.video import Clip, Video, VideoInfo, read_clip, read_clips
@@ -40,6 +43,8 @@ _HOME = {
     "VideoInfo": "video",
     "evaluate": "evaluate",
     "fuse": "fusion",
+    "import_run": "importers",
+    "parse_answer": "answers",
     "posterior": "fusion",
     "read_clip": "video",
     "read_clips": "video",
@@ -49,7 +54,7 @@ _HOME = {
     "resize_normalize": "frames",
 }
 _MODULES = {"cache", "orders", "pixels", "samplers", "scoring", "stats", "subtitles"}
-_MODULES |= {"tinyvlm", "video"}
+_MODULES |= {"importers", "tinyvlm", "video"}
 
 __all__ = [
     "Clip",
@@ -63,7 +68,10 @@ __all__ = [
     "errors",
     "evaluate",
     "fuse",
+    "import_run",
+    "importers",
     "orders",
+    "parse_answer",
     "pixels",
     "posterior",
     "read_clip",

@@ -312,7 +312,7 @@ class _Reader:
             if not by_text:
                 return None
             leading = self._leading_letter(text)
-            if leading in (None, *by_text) or leading >= self.n_options:
+            if leading is None or leading in by_text or leading >= self.n_options:
                 return ParsedAnswer(by_text[0], "parsed", "text")
             return self._contradiction(leading, by_text[0])
         position = LETTERS.index(match["letter"].upper())

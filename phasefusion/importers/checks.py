@@ -122,7 +122,7 @@ def identical_runs(
     Returns
     -------
     list of (str, str, int)
-        Arms that have at least two passes in common and differ in none.
+        Arms with at least two answers in common that differ in no common pass.
     """
     arms: dict[str, dict[tuple[Any, ...], Any]] = {}
     for row in records:
@@ -139,7 +139,9 @@ def identical_runs(
     for i, a in enumerate(names):
         for b in names[i + 1 :]:
             common = arms[a].keys() & arms[b].keys()
-            if len(common) >= 2 and all(arms[a][k] == arms[b][k] for k in common):
+            same = all(arms[a][k] == arms[b][k] for k in common)
+            answered = sum(arms[a][k][0] is not None for k in common)
+            if same and answered >= 2:
                 found.append((a, b, len({key[:2] for key in common})))
     return found
 

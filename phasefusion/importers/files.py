@@ -113,13 +113,25 @@ def read_json(path: Path, *, lenient: bool = False) -> Document:
 
 
 def loads(text: str) -> Any:
-    """Parse JSON; numbers too large for Python's limit are errors of JSON too."""
+    """Parse JSON; names that occur twice and numbers without end are errors too.
+
+    Of a name that occurs twice the parser would keep one value and drop the other.
+    """
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError:
         raise
     except ValueError as error:  # an integer of more than 4300 digits
         raise json.JSONDecodeError(str(error).split(";")[0], text, 0) from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"name {twice!r} occurs twice in one object")
+    return found
 
 
 def trailing_commas(text: str) -> list[int]:

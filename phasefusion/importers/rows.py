@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -93,11 +94,9 @@ def video_of(row: Mapping[str, Any]) -> str:
 
 def text_of(value: object) -> str | None:
     """Return generated text, or None for nothing at all."""
-    if isinstance(value, str):
-        return value
-    if value is None or isinstance(value, bool | float | Mapping):
+    if isinstance(value, float) and math.isnan(value):
         return None
-    return str(value) if isinstance(value, int) else None
+    return str(value) if isinstance(value, str | int | float) else None
 
 
 def strata_of(row: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, str]:

@@ -37,6 +37,29 @@ def test_two_answers_to_one_id_are_refused(write, take):
         take(file)
 
 
+def test_a_name_twice_in_one_object_is_refused(write, take):
+    file = write("log.json", '{"a": "A", "b": "B", "a": "C"}')
+    with pytest.raises(DatasetError, match="name 'a' occurs twice in one object"):
+        take(file)
+    file = write("log.jsonl", '{"id": "a", "pred": "A", "pred": "B"}\n')
+    with pytest.raises(DatasetError, match=r"line 1, .* name 'pred' occurs twice"):
+        take(file)
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"),
+    [
+        (2.5, "unparsed"),
+        (True, "unparsed"),
+        (float("nan"), "missing"),
+        ([], "unparsed"),
+    ],
+)
+def test_answers_that_are_no_texts(write, take, value, outcome):
+    _, rows = take(write("log.jsonl", said(("a", "A"), ("b", value))))
+    assert [row["outcome"] for row in rows] == ["parsed", outcome]
+
+
 def test_one_id_of_two_questions_is_refused(write, take):
     rows = said(("6", "A"), ("7", "A"), ("6", "B"))
     for i, row in enumerate(rows):
@@ -232,6 +255,16 @@ def test_budgets_are_no_phases(write, take, tmp_path):
     assert pair["p"] == 1.0
     assert set(made.numbers["accuracy"]) == {"8f", "16f"}
     assert "8f - 16f" in str(made)
+
+
+def test_a_run_without_frames(write, tmp_path):
+    file = write("wide.csv", "id,textonly,8f,16f\np,A,B,B\nq,C,C,A\n")
+    import_run(file, out=tmp_path / "r", n_options=3)
+    assert sorted(set(read_passes(tmp_path / "r").budget.tolist())) == [0, 8, 16]
+    over = make_report(tmp_path / "r").numbers["imported"]["over_arms"]
+    assert over["arms"] == ["8f", "16f"]
+    assert over["oracle"] is None  # nothing says what is right
+    assert over["any_flip"]["flips"] == 1
 
 
 def test_report_of_groups_strata_and_clusters(write, tmp_path):
