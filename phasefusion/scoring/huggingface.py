@@ -177,7 +177,6 @@ class HFOptionScorer:
         self._passes = ForwardPasses(
             self._model,
             pad_id=0 if pad_id is None else int(pad_id),
-            visual_token_id=self._video_token_id,
             batch_size=batch_size,
             reuse_prefix=reuse_prefix,
         )
@@ -512,7 +511,7 @@ class HFOptionScorer:
         if "second_per_grid_ts" in self._passes._accepts:
             arrays["second_per_grid_ts"] = np.array([seconds], dtype=np.float32)
         kinds = {"mm_token_type_ids": {self._video_token_id: 2}}
-        return VisualInputs(arrays, kinds), n_repeated
+        return VisualInputs(arrays, self._video_token_id, kinds), n_repeated
 
     def _clip_size(self, clip: Clip) -> tuple[int, int] | None:
         """Return the size of frames that were resized for this model before."""
@@ -524,8 +523,8 @@ class HFOptionScorer:
         return None
 
     def _n_tokens(self, visual: VisualInputs) -> int:
-        grid_thw = visual.arrays["video_grid_thw"][0]
-        return math.prod(grid_thw.tolist()) // self._pixels.merge**2
+        grid_thw: list[int] = visual.arrays["video_grid_thw"][0].tolist()
+        return math.prod(grid_thw) // self._pixels.merge**2
 
     # Rows of a question, the same for every phase, and their scores put together:
     # log-probabilities (M, K) in content space and option mass (M,)

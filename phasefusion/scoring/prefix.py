@@ -59,12 +59,15 @@ class VisualInputs:
     arrays : mapping of str to ndarray
         Keyword arguments of the model for one row. Those of several rows are joined
         along the first axis, whatever the model's family.
+    token_id : int
+        The token whose places in a row the frames take.
     kinds : mapping of str to mapping of int to int
         Keyword arguments with one number a token that depends on the token's id alone:
         ``{"mm_token_type_ids": {id of the video token: 2}}``. Other tokens get 0.
     """
 
     arrays: Mapping[str, NDArray[Any]]
+    token_id: int
     kinds: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
 
 
@@ -98,10 +101,7 @@ class ForwardPasses:
     model : transformers.PreTrainedModel
         In evaluation mode, on its device.
     pad_id : int
-        A token id to fill short rows with; masked, so any id will do, but for
-        `visual_token_id`.
-    visual_token_id : int
-        The id whose places in a row the frames take.
+        A token id to fill short rows with; masked, so any id will do.
     batch_size : int, optional
         Most rows in one pass. Default: all rows that share a prefix at once, and one
         row at a time where nothing is shared.
@@ -114,14 +114,12 @@ class ForwardPasses:
         model: Any,
         *,
         pad_id: int,
-        visual_token_id: int,
         batch_size: int | None = None,
         reuse_prefix: bool = True,
     ) -> None:
         if batch_size is not None and batch_size < 1:
             raise ScoringError(f"batch_size is {batch_size}; it must be at least 1")
         self.model = model
-        self.visual_token_id = visual_token_id
         self.pad_id = pad_id
         self.batch_size = batch_size
         self.reuse_prefix = reuse_prefix
@@ -161,7 +159,7 @@ class ForwardPasses:
         self, rows: Sequence[Row], visual: VisualInputs
     ) -> list[RowScores] | None:
         n_prefix = common_prefix(rows)
-        problem = self._shared_part_problem(rows[0].ids, n_prefix)
+        problem = self._shared_part_problem(rows[0].ids, n_prefix, visual.token_id)
         if problem:
             self._warn_once(problem)
             return None
@@ -214,8 +212,10 @@ class ForwardPasses:
         )
         return self._read(out.logits, keep, chunk, offset=n_prefix)
 
-    def _shared_part_problem(self, ids: NDArray[np.int64], n_prefix: int) -> str:
-        last_video = int(np.flatnonzero(ids == self.visual_token_id)[-1])
+    def _shared_part_problem(
+        self, ids: NDArray[np.int64], n_prefix: int, token_id: int
+    ) -> str:
+        last_video = int(np.flatnonzero(ids == token_id)[-1])
         if n_prefix < last_video + 2:  # a text token after the video tells positions
             return "the prompts differ before the end of the video"
         layers = getattr(self.model.config.get_text_config(), "layer_types", None) or ()

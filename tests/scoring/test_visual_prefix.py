@@ -197,4 +197,4 @@ def test_common_prefix(rows, expected):
 
 def test_batch_size_is_checked(model):
     with pytest.raises(ScoringError, match="batch_size is 0"):
-        ForwardPasses(model, pad_id=0, visual_token_id=1, batch_size=0)
+        ForwardPasses(model, pad_id=0, batch_size=0)
