@@ -504,7 +504,14 @@ class HFOptionScorer:
         n_repeated = -len(frames) % self._pixels.temporal_frames
         times = clip.times_s[0 if self._timestamps == "frozen" else s]
         seconds = self._pixels.temporal_frames * _spacing_s(times)
-        return VisualInputs(rows, grid_thw, seconds), n_repeated
+        arrays: dict[str, Any] = {
+            "pixel_values_videos": rows,
+            "video_grid_thw": np.array([grid_thw], dtype=np.int64),
+        }
+        if "second_per_grid_ts" in self._passes._accepts:
+            arrays["second_per_grid_ts"] = np.array([seconds], dtype=np.float32)
+        kinds = {"mm_token_type_ids": {self._video_token_id: 2}}
+        return VisualInputs(arrays, self._video_token_id, kinds), n_repeated
 
     def _clip_size(self, clip: Clip) -> tuple[int, int] | None:
         """Return the size of frames that were resized for this model before."""
@@ -516,7 +523,8 @@ class HFOptionScorer:
         return None
 
     def _n_tokens(self, visual: VisualInputs) -> int:
-        return math.prod(visual.grid_thw) // self._pixels.merge**2
+        grid_thw: list[int] = visual.arrays["video_grid_thw"][0].tolist()
+        return math.prod(grid_thw) // self._pixels.merge**2
 
     # Rows of a question, the same for every phase, and their scores put together:
     # log-probabilities (M, K) in content space and option mass (M,)
