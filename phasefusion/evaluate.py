@@ -180,6 +180,10 @@ def evaluate(
     orders_of = {
         k: _orders(order_settings, k) for k in {len(item.options) for item in items}
     }
+    pinned = getattr(scorer, "pinned", None)
+    if callable(pinned):
+        scorer = pinned(max(arm.grid.budget for arm in arms))
+        check_scorer(scorer)
     described = _describe(scorer)
     # Files identify a local model; where they lie may differ when the run goes on.
     place = described.pop("path", None) if "sha256" in described else None

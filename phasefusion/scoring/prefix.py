@@ -86,6 +86,32 @@ class VisualInputs:
     kinds: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
 
 
+def forward_parameters(model: Any) -> frozenset[str]:
+    """Return the names of the inputs that a model takes.
+
+    Wrappers that pass everything on, such as those of adapters and compilers, name
+    none; the model inside is asked.
+
+    Raises
+    ------
+    ScoringError
+        If no input is named, so that a needed one could be lost in silence.
+    """
+    for _ in range(4):
+        names = frozenset(inspect.signature(model.forward).parameters)
+        if "input_ids" in names:
+            return names
+        inner = getattr(model, "get_base_model", None)
+        inside = inner() if callable(inner) else getattr(model, "_orig_mod", None)
+        if inside is None or inside is model:
+            break
+        model = inside
+    raise ScoringError(
+        f"{type(model).__name__}.forward does not name its inputs (input_ids among "
+        "them); give the model of transformers itself"
+    )
+
+
 def common_prefix(rows: Sequence[Row]) -> int:
     """Return how many leading tokens all rows share and none has an answer in.
 
@@ -198,7 +224,7 @@ class ForwardPasses:
         self._n_axes = 1
         # Names move between transformers versions: mm_token_type_ids came with 5,
         # past_key_values is becoming cache.
-        self._accepts = frozenset(inspect.signature(model.forward).parameters)
+        self._accepts = forward_parameters(model)
         self._cache_name = "cache" if "cache" in self._accepts else "past_key_values"
 
     @property
