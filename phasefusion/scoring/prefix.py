@@ -285,7 +285,8 @@ class ForwardPasses:
         config = self.model.config.get_text_config()
         most = getattr(config, "max_position_embeddings", None)
         if most is not None and len(row.ids) > most:
-            return f"{len(row.ids)} tokens are more than the model's context of {most}"
+            n = len(row.ids)
+            return f"{n} tokens are more than the {most} that the model takes"
         return ""
 
     # Which rows share what
@@ -492,7 +493,7 @@ class ForwardPasses:
         by_length = sorted(tasks, key=lambda task: len(task.row.ids))
         for task in self._batched(by_length, lambda t: (0, len(t.row.ids)), run, most):
             n = len(task.row.ids)
-            problem = f"out of memory: a pass of {n} tokens does not fit"
+            problem = f"the model ran out of memory in a pass of {n} tokens alone"
             scores[task] = invalid(task.row, problem)
 
     def _pass(
