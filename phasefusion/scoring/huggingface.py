@@ -17,6 +17,7 @@ from phasefusion.scoring.checkpoint import (
     check_model,
     checked_pixels,
     limited,
+    load_config,
     load_tokenizer,
     loading,
     model_pixels,
@@ -275,6 +276,8 @@ class HFOptionScorer:
             arguments["attn_implementation"] = attn_implementation
         if not pickled_weights:
             arguments["use_safetensors"] = True
+        with loading(source, "configuration"):
+            arguments["config"] = load_config(transformers, source, **where)
         with loading(source, "model"):
             model = transformers.AutoModelForImageTextToText.from_pretrained(
                 source, **arguments
