@@ -390,7 +390,7 @@ class ForwardPasses:
         """Run what each group has in common; nothing where no cache can be reused."""
         n = wave[0].n_prefix
         head, mask = self._padded([group.tasks[0].row.ids[:n] for group in wave])
-        inputs = self._visual(head, [group.tasks[0].visual for group in wave])
+        inputs = self._visuals(head, [group.tasks[0].visual for group in wave])
         out = self._pass(
             {"input_ids": head, "attention_mask": mask, "use_cache": True, **inputs},
             [np.empty(0, np.int64)] * len(wave),
@@ -475,7 +475,7 @@ class ForwardPasses:
 
         def run(some: Sequence[_Task]) -> None:
             ids, mask = self._padded([task.row.ids for task in some])
-            inputs = self._visual(ids, [task.visual for task in some])
+            inputs = self._visuals(ids, [task.visual for task in some])
             logits = self._pass(
                 {
                     "input_ids": ids,
@@ -568,7 +568,10 @@ class ForwardPasses:
         device = self.device
         return torch.from_numpy(table).to(device), torch.from_numpy(mask).to(device)
 
-    def _visual(
+    def _visual(self, ids: torch.Tensor, visual: VisualInputs) -> dict[str, Any]:
+        return self._visuals(ids, [visual] * len(ids))
+
+    def _visuals(
         self, ids: torch.Tensor, visuals: Sequence[VisualInputs]
     ) -> dict[str, Any]:
         """Return what the model takes beside the ids, for as many rows.
