@@ -107,7 +107,7 @@ def check_model(model: Any) -> None:
         )
 
 
-def unpack(processor: Any, tokenizer: Any) -> tuple[Any, str, Any]:
+def unpack(processor: Any, tokenizer: Any) -> tuple[Any, str | None, Any]:
     """Find tokenizer, chat template and processor in what the caller has.
 
     The processor is None where a tokenizer was given in its place.

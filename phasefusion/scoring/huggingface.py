@@ -171,6 +171,8 @@ class HFOptionScorer:
         else:
             _refuse_pixels(size, min_pixels, max_pixels, pixels)
             family = _through_processor(model, processor, frames_as)
+            if getattr(processor, "chat_template", None):
+                template = None  # it may have another one for videos
         family.template = family.template or template
         family.pixel_frames = pixel_frames
         default = PromptTemplate() if score == "letter" else TEXT_PROMPT
