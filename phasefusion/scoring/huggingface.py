@@ -15,6 +15,7 @@ from phasefusion.pixels import PatchSettings, PlaneSettings
 from phasefusion.scoring.checkpoint import (
     backend,
     check_model,
+    check_vocabulary,
     checked_pixels,
     is_out_of_memory,
     limited,
@@ -162,6 +163,7 @@ class HFOptionScorer:
             raise ScoringError(f"pixel_frames is {pixel_frames}; it must be at least 1")
         check_model(model)
         tokenizer, template, processor = unpack(processor, tokenizer)
+        check_vocabulary(model, tokenizer)
         if model.config.model_type in OWN_FAMILIES and frames_as is None:
             if pixels is None:
                 pixels = model_pixels(processor_pixels(processor), model.config)
