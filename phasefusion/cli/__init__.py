@@ -10,6 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
+from phasefusion.cli import comparing as comparing
+from phasefusion.cli import goals as goals
+from phasefusion.cli import planning as planning
 from phasefusion.cli import running as running
 from phasefusion.cli import showing as showing
 from phasefusion.cli.application import BAD_USE, app

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from phasefusion._checks import warn
 from phasefusion.errors import RecordError, RecordWarning
 
 FORMAT = 1
@@ -135,11 +135,10 @@ def parse(path: Path, data: bytes) -> list[dict[str, Any]]:
 
 def warn_torn(path: Path, tail: bytes, action: str) -> None:
     """Say that a crash has cut the last line, and what happens to it."""
-    warnings.warn(
+    warn(
         f"{path}: the last line ({len(tail)} bytes) was cut short by a crash and "
         f"is {action}",
         RecordWarning,
-        stacklevel=3,
     )
 
 
