@@ -16,6 +16,7 @@ from phasefusion import errors
 if TYPE_CHECKING:
     from phasefusion import cache as cache
     from phasefusion import orders, pixels, planning, samplers, scoring, stats
+    from phasefusion import simulate as simulate
     from phasefusion import subtitles as subtitles
     from phasefusion import tinyvlm as tinyvlm
     from phasefusion import video as video
@@ -52,7 +53,7 @@ _HOME = {
     "resize_normalize": "frames",
 }
 _MODULES = {"cache", "orders", "pixels", "samplers", "scoring", "stats", "subtitles"}
-_MODULES |= {"planning", "tinyvlm", "video"}
+_MODULES |= {"planning", "simulate", "tinyvlm", "video"}
 
 __all__ = [
     "Clip",
