@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion import _core
 from phasefusion._checks import warn
 from phasefusion._random import MAX_OPTIONS, check_ids, tie_priority
+from phasefusion._results import Result
 from phasefusion._ties import RowNumbers, TieSeeds, pool_rows
 from phasefusion.errors import PhaseFusionWarning, PosteriorError
 from phasefusion.orders import to_content, validate
@@ -39,7 +40,7 @@ _INVALID = ("", "NaN", "+inf", "no finite log-probability")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FusedPosterior:
+class FusedPosterior(Result):
     """Posterior pooled over passes, with what each pass said.
 
     Shapes are those of one item; `fuse_items` puts an axis of items in front. "..." is
@@ -109,8 +110,8 @@ class FusedPosterior:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightedPosterior:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class WeightedPosterior(Result):
     """Posterior of a position-weighted ensemble; see `position_weighted`."""
 
     total: NDArray[np.float64]

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
 from phasefusion._random import MAX_OPTIONS, tie_seeds
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import answer_table, check_choice, integers, percent
 
@@ -19,7 +20,7 @@ _RULES = ("posterior", "priority", "lowest", "first")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Consensus:
+class Consensus(Result):
     """Plurality of votes; the item axis is missing where one item was given.
 
     Attributes

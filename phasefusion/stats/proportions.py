@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import check_choice, percent
 
@@ -17,7 +18,7 @@ _METHODS = ("wilson", "clopper-pearson", "wilson-cc")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Proportion:
+class Proportion(Result):
     """Share of items with a two-sided confidence interval.
 
     Attributes
