@@ -14,32 +14,14 @@ from phasefusion.cli.application import (
     JsonFlag,
     Origin,
     Phases,
-    app,
     examples,
     print_table,
 )
+from phasefusion.cli.records import records
 from phasefusion.errors import StatisticsError
 
 if TYPE_CHECKING:
     from phasefusion.simulate import Estimand
-
-
-def _records_group() -> typer.Typer:
-    """Sub-command "records", whichever module made it first."""
-    for group in app.registered_groups:
-        if group.name == "records" and group.typer_instance is not None:
-            return group.typer_instance
-    made = typer.Typer(no_args_is_help=True, help="Work with passes on disk.")
-    app.add_typer(made, name="records")
-
-    @made.callback()
-    def _only_commands() -> None:
-        pass
-
-    return made
-
-
-records = _records_group()
 
 
 @records.command(
