@@ -146,7 +146,8 @@ def _store(place: Path, passes: Passes, key: dict[str, Any]) -> bool:
             pq.write_table(
                 table,
                 file,
-                compression="lz4",
+                compression="none",  # the numbers do not get smaller
+                use_dictionary=_CODED,
                 row_group_size=max(len(passes), 1),
                 write_statistics=False,
             )
@@ -159,8 +160,8 @@ def _store(place: Path, passes: Passes, key: dict[str, Any]) -> bool:
     return True
 
 
-#: Columns of integers that have few values together, kept as rows of one table.
-_GRID = ("n_phases", "phase_index", "phase", "budget", "shifted", "arm")
+#: Columns of numbers of things that are listed in the head of the cache.
+_CODED = ["item", "grid", "order", "answer", "invalid"]
 
 
 def _pack(passes: Passes) -> tuple[Any, dict[str, Any]]:
@@ -201,44 +202,54 @@ def _pack(passes: Passes) -> tuple[Any, dict[str, Any]]:
         "grids": grids.tolist(),
         "orders": orders.tolist(),
         "items": [
-            [getattr(info, name) for name in _item_fields()] for info in passes.items
+            [getattr(info, name) for info in passes.items] for name in _item_fields()
         ],
     }
-    return pa.table({name: pa.array(values) for name, values in columns.items()}), tables
+    arrays = {name: pa.array(values) for name, values in columns.items()}
+    schema = [
+        pa.field(name, values.type, nullable=False) for name, values in arrays.items()
+    ]
+    return pa.table(arrays, schema=pa.schema(schema)), tables
 
 
 def _unpack(table: Any, key: dict[str, Any]) -> Passes:
-    from phasefusion.records.columns import ItemInfo, Passes
+    from phasefusion.records.columns import Passes, make_items
 
     column = {name: table[name].to_numpy() for name in table.column_names}
-    n, width = table.num_rows, key["width"]
-    grids = np.array(key["grids"], np.int64).reshape(-1, 7)
-    grid = column["grid"]
-    orders = np.array(key["orders"], np.int64).reshape(-1, width)
-    logprobs = np.empty((n, width))
+    width = key["width"]
+    grid, order, invalid = (
+        column[name].astype(np.intp) for name in ("grid", "order", "invalid")
+    )
+    n_phases, phase_index, num, den, budget, shifted, arm = np.array(
+        key["grids"], np.int64
+    ).reshape(-1, 7).T.copy()
+    logprobs = np.empty((table.num_rows, width))
     for k in range(width):
         logprobs[:, k] = column[f"logprob_{k}"]
-    arms = np.array([*key["arms"], None], object)[grids[:, 6]]
-    reasons = np.array([*key["reasons"], None], object)
+    *fields, same = key["items"]
     return Passes(
-        items=tuple(
-            ItemInfo(*values[:-1], None if values[-1] is None else tuple(values[-1]))
-            for values in key["items"]
-        ),
+        items=make_items([*fields, [v if v is None else tuple(v) for v in same]]),
         item=column["item"].astype(np.int64),
-        arm=arms[grid],
-        shifted=grids[:, 5].astype(bool)[grid],
-        n_phases=grids[:, 0][grid],
-        phase_index=grids[:, 1][grid],
-        phase=grids[:, 2:4][grid],
-        budget=grids[:, 4][grid],
-        order=orders[column["order"]] if len(orders) else np.empty((n, width), np.int64),
+        arm=_objects(key["arms"]).take(arm).take(grid),
+        shifted=shifted.astype(bool).take(grid),
+        n_phases=n_phases.take(grid),
+        phase_index=phase_index.take(grid),
+        phase=np.column_stack([num, den]).take(grid, axis=0),
+        budget=budget.take(grid),
+        order=np.array(key["orders"], np.int64).reshape(-1, width).take(order, axis=0),
         logprobs=logprobs,
         answer=column["answer"].astype(np.int64),
         option_mass=column["option_mass"].copy(),
         seconds=column["seconds"].copy(),
-        invalid=tuple(reasons[column["invalid"]].tolist()),
+        invalid=tuple(_objects(key["reasons"]).take(invalid).tolist()),
     )
+
+
+def _objects(values: list[Any]) -> NDArray[np.object_]:
+    """Return texts as an array of objects of which the last, at -1, is None."""
+    array = np.empty(len(values) + 1, object)
+    array[: len(values)] = values
+    return array
 
 
 def _item_fields() -> tuple[str, ...]:

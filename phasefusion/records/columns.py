@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -223,7 +224,7 @@ def assemble(raw: RawColumns) -> Passes:
         phase_index=phase_index,
         phase=_phases(raw.coded["phase"]),
         budget=raw.integers("budget", least=1, null=-1),
-        order=orders[order_code] if len(orders) else np.empty((0, width), np.int64),
+        order=orders.take(order_code, axis=0),
         logprobs=logprobs,
         answer=answer,
         option_mass=raw.number["option_mass"],
@@ -272,7 +273,7 @@ def _orders(
     table = np.full((len(found), width), -1, np.int64)
     for order, i in found.items():
         table[i, : len(order)] = order
-    return number[coded.code], table
+    return number.take(coded.code), table
 
 
 def _phases(coded: Coded) -> NDArray[np.int64]:
@@ -281,7 +282,7 @@ def _phases(coded: Coded) -> NDArray[np.int64]:
         if not rules.FIELDS["phase"][2](phase):
             raise OddInputError("a phase is not [numerator, denominator]")
         table[i] = phase
-    return table[coded.code]  # null is -1: the last row
+    return table.take(coded.code, axis=0)  # null is -1: the last row
 
 
 def _logprobs(
@@ -294,7 +295,7 @@ def _logprobs(
         "logprobs has another length than n_options",
     )
     if has.all() and (n_options == width).all():
-        return raw.logprobs.reshape(-1, width)
+        return raw.logprobs.reshape(-1, width).copy()
     inside = np.arange(width) < n_options[:, None]
     table = np.where(inside, np.nan, -np.inf)
     table[inside & has[:, None]] = raw.logprobs
@@ -349,33 +350,53 @@ def _item_infos(
     gold: NDArray[np.int64],
 ) -> tuple[ItemInfo, ...]:
     question, benchmark = raw.coded["question_id"], raw.coded["benchmark"]
-    of_items = zip(
-        question.code[first].tolist(),
-        benchmark.code[first].tolist(),
-        n_options[first].tolist(),
-        gold[first].tolist(),
-        raw.infos(first),
-        strict=True,
+    video_id, kind, n_frames, duration_s, same = (
+        _checked(name, coded)
+        for name, coded in zip(OF_ITEM, raw.infos(first), strict=True)
     )
-    items = []
-    for q, b, k, g, values in of_items:
-        for name, value in zip(OF_ITEM, values, strict=True):
-            if value is not None and not rules.FIELDS[name][2](value):
-                raise OddInputError(f"{name} is {value!r}")
-        video_id, kind, n_frames, duration_s, same = values
-        items.append(
-            ItemInfo(
-                question_id=question.table[q],
-                benchmark=benchmark.table[b],
-                video_id=video_id,
-                n_options=k,
-                gold=None if g < 0 else g,
-                type=kind,
-                n_frames=None if n_frames is None else int(n_frames),
-                duration_s=None if duration_s is None else float(duration_s),
-                same_options=None if same is None else tuple(map(int, same)),
-            )
-        )
+    return make_items(
+        [
+            Coded(question.code[first], question.table).values().tolist(),
+            Coded(benchmark.code[first], benchmark.table).values().tolist(),
+            video_id,
+            n_options[first].tolist(),
+            [None if g < 0 else g for g in gold[first].tolist()],
+            kind,
+            n_frames,
+            duration_s,
+            same,
+        ]
+    )
+
+
+_FORMS: dict[str, Callable[[Any], Any]] = {
+    "n_frames": int,
+    "duration_s": float,
+    "same_options": lambda values: tuple(map(int, values)),
+}
+
+
+def _checked(name: str, coded: Coded) -> list[Any]:
+    """Return a field of every item in the form that ItemInfo has it in."""
+    test, form = rules.FIELDS[name][2], _FORMS.get(name, str)
+    table = []
+    for value in coded.table:
+        if value is not None and not test(value):
+            raise OddInputError(f"{name} is {value!r}")
+        table.append(None if value is None else form(value))
+    return Coded(coded.code, table).values().tolist()
+
+
+def make_items(fields: Sequence[Sequence[Any]]) -> tuple[ItemInfo, ...]:
+    """Make items of their fields, a sequence a field, several times as fast as one by one.
+
+    Frozen dataclasses set their fields through ``object.__setattr__``; here every field
+    is set for all items at once.
+    """
+    items = list(map(object.__new__, [ItemInfo] * len(fields[0])))
+    for name, values in zip(ItemInfo.__slots__, fields, strict=True):
+        put = getattr(ItemInfo, name).__set__
+        deque(map(put, items, values), maxlen=0)
     return tuple(items)
 
 

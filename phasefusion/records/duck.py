@@ -93,7 +93,7 @@ def _columns(table: Any) -> RawColumns:
         number={name: _numbers(table[name]) for name in NUMBERS},
         logprob_lengths=lengths,
         logprobs=logprobs,
-        infos=lambda first: _infos(table, first),
+        infos=lambda first: _of_items(table, first),
     )
 
 
@@ -104,34 +104,32 @@ def _numbers(column: Any) -> NDArray[np.float64]:
 
 def _coded(column: Any) -> Coded:
     encoded = column.dictionary_encode().combine_chunks()
-    code = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
-    return Coded(code, [_value(text) for text in encoded.dictionary.to_pylist()])
-
-
-def _value(text: str) -> Any:
+    indices = encoded.indices
+    if indices.null_count:
+        indices = indices.fill_null(-1)
+    texts = encoded.dictionary.to_pylist()
     try:
-        return _json.loads(text.encode())
-    except ValueError:  # NaN
-        raise OddInputError(f"not JSON: {text[:40]}") from None
+        table = _json.loads(f"[{','.join(texts)}]".encode())
+    except ValueError as error:  # NaN
+        raise OddInputError(f"not JSON: {error}") from None
+    return Coded(indices.to_numpy().astype(np.int64), table)
 
 
 def _lists(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Lengths of lists, -1 for null, and all their values with -inf for null."""
-    length = lists.value_lengths().fill_null(-1).to_numpy().astype(np.int64)
+    length = lists.value_lengths()
+    if lists.null_count:
+        length = length.fill_null(-1)
+    length = length.to_numpy().astype(np.int64)
     flat = lists.flatten()  # leaves out what a null list may hide
     values = flat.to_numpy(zero_copy_only=False)
     if flat.null_count:
         values = np.where(flat.is_null().to_numpy(zero_copy_only=False), -np.inf, values)
-    elif not values.flags.writeable:
-        values = values.copy()
     return length, values
 
 
-def _infos(table: Any, first: NDArray[np.intp]) -> list[tuple[Any, ...]]:
+def _of_items(table: Any, first: NDArray[np.intp]) -> list[Coded]:
     import pyarrow as pa
 
-    rows = table.select(OF_ITEM).take(pa.array(first)).to_pylist()
-    return [
-        tuple(None if row[name] is None else _value(row[name]) for name in OF_ITEM)
-        for row in rows
-    ]
+    rows = table.select(OF_ITEM).take(pa.array(first))
+    return [_coded(rows[name]) for name in OF_ITEM]

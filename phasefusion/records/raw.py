@@ -18,7 +18,7 @@ NUMBERS += ("answer", "option_mass", "seconds")
 #: Fields that are read from the first pass of an item.
 OF_ITEM = ("video_id", "type", "n_frames", "duration_s", "same_options")
 
-Infos = Callable[[NDArray[np.intp]], list[tuple[Any, ...]]]
+Infos = Callable[[NDArray[np.intp]], "list[Coded]"]
 
 
 class OddInputError(Exception):
@@ -38,8 +38,8 @@ class Coded:
     def values(self) -> NDArray[np.object_]:
         """Return the value of every row, shape (n,), None for null."""
         table = np.empty(len(self.table) + 1, object)
-        table[:-1] = self.table
-        return table[self.code]  # -1 is the last, which is None
+        table[: len(self.table)] = self.table
+        return table.take(self.code)  # -1 is the last, which is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class RawColumns:
     logprobs : ndarray, float64
         All lists one after the other; a null in a list is -inf.
     infos : callable
-        From row numbers to tuples of `OF_ITEM`.
+        From row numbers to those rows of the columns `OF_ITEM`.
     """
 
     n: int
@@ -171,8 +171,13 @@ class _Gatherer:
             },
             logprob_lengths=np.concatenate([*self._lengths, np.empty(0, np.int64)]),
             logprobs=np.concatenate([*self._logprobs, np.empty(0)]),
-            infos=lambda first: [self._infos[i] for i in first.tolist()],
+            infos=self._of_items,
         )
+
+    def _of_items(self, first: NDArray[np.intp]) -> list[Coded]:
+        rows = [self._infos[i] for i in first.tolist()]
+        code = np.arange(len(rows))
+        return [Coded(code, [row[i] for row in rows]) for i in range(len(OF_ITEM))]
 
     def _coded(self, name: str) -> Coded:
         code = np.concatenate([*self._codes[name], np.empty(0, np.int64)])
