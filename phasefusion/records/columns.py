@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from phasefusion.records.raw import (
     Coded,
     OddInputError,
     RawColumns,
+    first_rows,
     gather,
 )
 
@@ -30,6 +32,9 @@ from phasefusion.records.raw import (
 READ = {*TEXTS, *LISTS, *NUMBERS, *OF_ITEM, "logprobs"}
 #: Fields that must be there by the schema, and are null to a reader when they are not.
 NULLABLE = {name for name in rules.REQUIRED if rules.FIELDS[name][1]}
+
+#: Fields of which the JSON is taken when they are no texts.
+AS_TEXT = {*TEXTS, "video_id", "type"}
 
 Reader: TypeAlias = Literal["auto", "duckdb", "json"]
 
@@ -243,13 +248,10 @@ def _number_items(
     if n_keys > 8 * raw.n + 1000:  # many benchmarks, each with ids of its own
         kept, key = np.unique(key, return_inverse=True)
         n_keys = len(kept)
-    # Of repeated indices the last one written stays: the first pass, written last.
-    first_of = np.full(n_keys, raw.n, np.intp)
-    first_of[key[::-1]] = np.arange(raw.n - 1, -1, -1)
-    first = np.sort(first_of[first_of < raw.n])
+    first = first_rows(key, n_keys)
     number = np.empty(n_keys, np.int64)
     number[key[first]] = np.arange(len(first))
-    return number[key], first
+    return number.take(key), first
 
 
 def _orders(
@@ -294,11 +296,13 @@ def _logprobs(
         (raw.logprob_lengths == n_options) | ~has,
         "logprobs has another length than n_options",
     )
-    if has.all() and (n_options == width).all():
-        return raw.logprobs.reshape(-1, width).copy()
     inside = np.arange(width) < n_options[:, None]
-    table = np.where(inside, np.nan, -np.inf)
-    table[inside & has[:, None]] = raw.logprobs
+    if has.all():
+        table = np.full(inside.shape, -np.inf)
+        table[inside] = raw.logprobs
+    else:
+        table = np.where(inside, np.nan, -np.inf)
+        table[inside & has[:, None]] = raw.logprobs
     return table
 
 
@@ -309,9 +313,12 @@ def _mark_invalid(
     answer: NDArray[np.int64],
 ) -> tuple[str | None, ...]:
     """Make passes missing whose scores mean nothing, in place; return all reasons."""
-    reasons = raw.texts("invalid", null=True).values()
+    recorded = raw.texts("invalid", null=True)
     if np.isfinite(raw.logprobs).all():
-        return tuple(reasons.tolist())
+        if not recorded.table:
+            return (None,) * raw.n
+        return tuple(recorded.values().tolist())
+    reasons = recorded.values()
     inside = np.arange(logprobs.shape[1]) < n_options[:, None]
     has = (raw.logprob_lengths >= 0)[:, None]
     nothing = np.all(logprobs == -np.inf, axis=1) & has[:, 0]
@@ -339,8 +346,14 @@ def _demand_distinct(raw: RawColumns, parts: Sequence[NDArray[np.int64]]) -> Non
             n_keys = raw.n
         key = key * n_part + part
         n_keys *= n_part
-    key = np.sort(key)
-    raw.demand(key[1:] != key[:-1], "two passes are the same")
+    if n_keys <= 64 * raw.n:
+        seen = np.zeros(n_keys, bool)
+        seen[key] = True
+        n_different = np.count_nonzero(seen)
+    else:
+        n_different = len(np.unique(key))
+    if n_different != raw.n:
+        raise OddInputError("two passes are the same")
 
 
 def _item_infos(
@@ -393,11 +406,18 @@ def make_items(fields: Sequence[Sequence[Any]]) -> tuple[ItemInfo, ...]:
     Frozen dataclasses set their fields through ``object.__setattr__``; here every field
     is set for all items at once.
     """
-    items = list(map(object.__new__, [ItemInfo] * len(fields[0])))
-    for name, values in zip(ItemInfo.__slots__, fields, strict=True):
-        put = getattr(ItemInfo, name).__set__
-        deque(map(put, items, values), maxlen=0)
-    return tuple(items)
+    # So many new objects set off collections, each of them over the whole process.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        items = list(map(object.__new__, [ItemInfo] * len(fields[0])))
+        for name, values in zip(ItemInfo.__slots__, fields, strict=True):
+            put = getattr(ItemInfo, name).__set__
+            deque(map(put, items, values), maxlen=0)
+        return tuple(items)
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _explain(path: Path) -> RecordError | None:
@@ -435,6 +455,8 @@ def _fatal(row: Row) -> Iterator[rules.Problem]:
         if kind == "missing" and name in NULLABLE:
             continue
         if kind == "not finite" and name == "logprobs":
+            continue
+        if name in AS_TEXT and row.get(name) is not None:
             continue
         if name in READ:
             odd = True

@@ -1,15 +1,17 @@
 """Pass files as columns by DuckDB, the fastest of the parsers that there are.
 
 DuckDB converts where a type allows it and knows no line numbers of what it converted,
-so numbers are taken as float64 and everything else as the JSON text that it is; what is
-odd is left to the parser that reads line by line.
+so numbers are taken as float64 and lists of integers as the JSON text that they are;
+what is odd is left to the parser that reads line by line.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,6 @@ from numpy.typing import NDArray
 
 from phasefusion.errors import BackendUnavailableError
 from phasefusion.records import _json
-from phasefusion.records.lines import MAX_LINE_BYTES
 from phasefusion.records.raw import (
     LISTS,
     NUMBERS,
@@ -27,9 +28,20 @@ from phasefusion.records.raw import (
     Coded,
     OddInputError,
     RawColumns,
+    first_rows,
 )
 
-_AS_JSON = (*TEXTS, *LISTS, *OF_ITEM)
+_TYPES = (
+    dict.fromkeys(TEXTS, "VARCHAR")
+    | dict.fromkeys(LISTS, "JSON")
+    | dict.fromkeys(NUMBERS, "DOUBLE")
+    | {"logprobs": "DOUBLE[]", "video_id": "VARCHAR", "type": "VARCHAR"}
+    | {"n_frames": "DOUBLE", "duration_s": "DOUBLE", "same_options": "JSON"}
+)
+#: Passed over faster when they are declared.
+_UNREAD = ("origin", "frame_indices", "frame_times_s", "path", "text", "source")
+_DECLARED = _TYPES | dict.fromkeys(_UNREAD, "JSON")
+_BATCH_ROWS = 40_000
 _CONFIG = {
     "threads": 1,
     "autoinstall_known_extensions": False,
@@ -64,72 +76,128 @@ def read(path: Path) -> RawColumns:
     name = str(path.resolve())
     if re.search(r"[*?\[\]{}]|://", name):
         raise OddInputError("the path is a pattern to DuckDB")
-    types = dict.fromkeys(_AS_JSON, "JSON") | dict.fromkeys(NUMBERS, "DOUBLE")
-    types["logprobs"] = "DOUBLE[]"
-    columns = ", ".join(f"'{field}': '{kind}'" for field, kind in types.items())
+    columns = ", ".join(f"'{field}': '{kind}'" for field, kind in _DECLARED.items())
     wanted = ", ".join(
         f'"{field}"::VARCHAR AS "{field}"' if kind == "JSON" else f'"{field}"'
-        for field, kind in types.items()
+        for field, kind in _TYPES.items()
     )
     query = (
         f"SELECT {wanted} FROM read_json(?, format='newline_delimited', "
-        f"columns={{{columns}}}, compression='uncompressed', "
-        f"maximum_object_size={MAX_LINE_BYTES})"
+        f"columns={{{columns}}}, compression='uncompressed')"
     )
+    collected = _Collector()
     try:
-        with duckdb.connect(config=_CONFIG) as connection:
-            table = connection.sql(query, params=[name]).to_arrow_table()
+        with _connection(os.getpid()).cursor() as cursor:
+            reader = cursor.sql(query, params=[name]).to_arrow_reader(_BATCH_ROWS)
+            for batch in reader:
+                collected.add(batch)
     except duckdb.Error as error:
         raise OddInputError(f"DuckDB: {error}") from None
-    return _columns(table)
+    return collected.columns()
 
 
-def _columns(table: Any) -> RawColumns:
-    lists = table["logprobs"].combine_chunks()
-    lengths, logprobs = _lists(lists)
-    return RawColumns(
-        n=table.num_rows,
-        coded={name: _coded(table[name]) for name in TEXTS + LISTS},
-        number={name: _numbers(table[name]) for name in NUMBERS},
-        logprob_lengths=lengths,
-        logprobs=logprobs,
-        infos=lambda first: _of_items(table, first),
-    )
+@functools.cache
+def _connection(process: int) -> Any:
+    """Return the connection of a process, which costs as much as a small file."""
+    import duckdb
+
+    return duckdb.connect(config=_CONFIG)
 
 
-def _numbers(column: Any) -> NDArray[np.float64]:
-    values: NDArray[np.float64] = column.to_numpy()  # null is NaN
-    return values
+class _Collector:
+    """Takes batches of rows and keeps of each what the columns need."""
+
+    def __init__(self) -> None:
+        self._coded: dict[str, list[Any]] = {name: [] for name in TEXTS + LISTS}
+        self._numbers: dict[str, list[NDArray[np.float64]]] = {
+            name: [] for name in NUMBERS
+        }
+        self._lengths: list[NDArray[np.int64]] = []
+        self._logprobs: list[NDArray[np.float64]] = []
+        self._first: list[NDArray[np.intp]] = []
+        self._of_first: list[Any] = []
+        self._n = 0
+
+    def add(self, batch: Any) -> None:
+        """Take a batch, none of which is kept."""
+        for name, parts in self._coded.items():
+            parts.append(batch[name].dictionary_encode())
+        for name, numbers in self._numbers.items():
+            numbers.append(_copy(batch[name]))
+        lists = batch["logprobs"]
+        length = lists.value_lengths()
+        if lists.null_count:
+            length = length.fill_null(-1)
+        self._lengths.append(length.to_numpy().astype(np.int64))
+        flat = lists.flatten()  # leaves out what a null list may hide
+        values = _copy(flat)
+        if flat.null_count:
+            values[flat.is_null().to_numpy(zero_copy_only=False)] = -np.inf
+        self._logprobs.append(values)
+        self._add_first(batch)
+        self._n += len(batch)
+
+    def _add_first(self, batch: Any) -> None:
+        """Keep the facts about items of the first row of each in the batch."""
+        question, benchmark = (
+            self._coded[name][-1] for name in ("question_id", "benchmark")
+        )
+        if question.null_count or benchmark.null_count:
+            raise OddInputError("an id is null")
+        key = question.indices.to_numpy() * np.int64(len(benchmark.dictionary))
+        first = first_rows(
+            key + benchmark.indices.to_numpy(),
+            len(question.dictionary) * len(benchmark.dictionary),
+        )
+        self._first.append(first + self._n)
+        self._of_first.append(batch.select(OF_ITEM).take(first))
+
+    def columns(self) -> RawColumns:
+        """Put the batches together."""
+        return RawColumns(
+            n=self._n,
+            coded={name: _unify(name, parts) for name, parts in self._coded.items()},
+            number={
+                name: np.concatenate([*parts, np.empty(0)])
+                for name, parts in self._numbers.items()
+            },
+            logprob_lengths=np.concatenate([*self._lengths, np.empty(0, np.int64)]),
+            logprobs=np.concatenate([*self._logprobs, np.empty(0)]),
+            infos=self._of_items,
+        )
+
+    def _of_items(self, first: NDArray[np.intp]) -> list[Coded]:
+        import pyarrow as pa
+
+        if not len(first):
+            return [Coded(np.empty(0, np.int64), []) for _ in OF_ITEM]
+        kept = np.searchsorted(np.concatenate(self._first), first)
+        rows = pa.Table.from_batches(self._of_first).take(kept)
+        return [
+            _unify(name, rows[name].dictionary_encode().chunks) for name in OF_ITEM
+        ]
 
 
-def _coded(column: Any) -> Coded:
-    encoded = column.dictionary_encode().combine_chunks()
-    indices = encoded.indices
-    if indices.null_count:
-        indices = indices.fill_null(-1)
-    texts = encoded.dictionary.to_pylist()
-    try:
-        table = _json.loads(f"[{','.join(texts)}]".encode())
-    except ValueError as error:  # NaN
-        raise OddInputError(f"not JSON: {error}") from None
-    return Coded(indices.to_numpy().astype(np.int64), table)
+def _copy(column: Any) -> NDArray[np.float64]:
+    """Return numbers of a batch in memory of their own; null is NaN."""
+    values: NDArray[np.float64] = column.to_numpy(zero_copy_only=False)
+    return values if column.null_count else values.copy()
 
 
-def _lists(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Lengths of lists, -1 for null, and all their values with -inf for null."""
-    length = lists.value_lengths()
-    if lists.null_count:
-        length = length.fill_null(-1)
-    length = length.to_numpy().astype(np.int64)
-    flat = lists.flatten()  # leaves out what a null list may hide
-    values = flat.to_numpy(zero_copy_only=False)
-    if flat.null_count:
-        values = np.where(flat.is_null().to_numpy(zero_copy_only=False), -np.inf, values)
-    return length, values
-
-
-def _of_items(table: Any, first: NDArray[np.intp]) -> list[Coded]:
+def _unify(name: str, parts: Sequence[Any]) -> Coded:
+    """Give the batches of a column one numbering."""
     import pyarrow as pa
 
-    rows = table.select(OF_ITEM).take(pa.array(first))
-    return [_coded(rows[name]) for name in OF_ITEM]
+    if not parts:
+        return Coded(np.empty(0, np.int64), [])
+    whole = pa.chunked_array(parts).unify_dictionaries().combine_chunks()
+    code = whole.indices
+    if code.null_count:
+        code = code.fill_null(-1)
+    table = whole.dictionary.to_pylist()
+    if _TYPES[name] == "JSON":
+        try:
+            table = _json.loads(f"[{','.join(table)}]".encode())
+        except ValueError as error:  # NaN
+            raise OddInputError(f"not JSON: {error}") from None
+    return Coded(code.to_numpy().astype(np.int64), table)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion.records import _json
+
 #: Fields with few values, kept once each: texts, and lists of integers.
 TEXTS = ("question_id", "benchmark", "arm", "invalid")
 LISTS = ("order", "phase")
@@ -71,8 +73,6 @@ class RawColumns:
     def texts(self, name: str, *, null: bool = False) -> Coded:
         """Return a column of texts, or raise OddInputError."""
         column = self.coded[name]
-        if not all(type(value) is str for value in column.table):
-            raise OddInputError(f"{name} is no text")
         if not null and self.n and column.code.min() < 0:
             raise OddInputError(f"{name} is null")
         return column
@@ -106,6 +106,20 @@ class RawColumns:
             raise OddInputError(what)
 
 
+def first_rows(key: NDArray[np.int64], n_keys: int) -> NDArray[np.intp]:
+    """Return the first row of every key there is, ascending.
+
+    >>> first_rows(np.array([2, 2, 0, 2, 0]), 3)
+    array([0, 2])
+    """
+    if n_keys > 8 * len(key) + 1000:
+        return np.sort(np.unique(key, return_index=True)[1])
+    # Of repeated indices the last one written stays: the first row, written last.
+    first = np.full(n_keys, len(key), np.intp)
+    first[key[::-1]] = np.arange(len(key) - 1, -1, -1)
+    return np.sort(first[first < len(key)])
+
+
 class _Gatherer:
     """Takes dicts block by block and keeps of each what the columns need."""
 
@@ -126,7 +140,7 @@ class _Gatherer:
     def add(self, rows: Sequence[dict[str, Any]]) -> None:
         """Take a block of passes."""
         for name in TEXTS:
-            self._code(name, _field(rows, name))
+            self._code(name, as_texts(_field(rows, name)))
         for name in LISTS:
             self._code(name, [_key(value) for value in _field(rows, name)])
         for name in NUMBERS:
@@ -139,7 +153,10 @@ class _Gatherer:
             key = (row["benchmark"], row["question_id"])
             if key not in self._items:
                 self._items.add(key)
-                self._infos[i] = tuple(row.get(name) for name in OF_ITEM)
+                self._infos[i] = (
+                    *as_texts([row.get("video_id"), row.get("type")]),
+                    *(row.get(name) for name in OF_ITEM[2:]),
+                )
         self._n += len(rows)
 
     def _code(self, name: str, values: Sequence[Any]) -> None:
@@ -210,6 +227,16 @@ def gather(blocks: Iterable[Sequence[dict[str, Any]]]) -> RawColumns:
 #: What may be left out where it may be null.
 _OPTIONAL = {"gold", "shifted", "budget", "answer", "option_mass", "seconds", "invalid"}
 _OPTIONAL |= {"phase"}
+
+
+def as_texts(values: list[Any]) -> list[str | None]:
+    """Return texts as they are, and anything else but null as its JSON."""
+    if {*map(type, values)} <= {str, type(None)}:
+        return values
+    return [
+        value if value is None or type(value) is str else _json.dumps(value).decode()
+        for value in values
+    ]
 
 
 def _field(rows: Sequence[dict[str, Any]], name: str) -> list[Any]:
