@@ -219,7 +219,8 @@ def by_pyarrow(path: Path) -> Columns:
     whole = pa.list_(pa.int64())
     kinds |= {"phase": whole, "order": whole, "logprobs": pa.list_(pa.float64())}
     options = pj.ParseOptions(
-        explicit_schema=pa.schema(list(kinds.items())), unexpected_field_behavior="ignore"
+        explicit_schema=pa.schema(list(kinds.items())),
+        unexpected_field_behavior="ignore",
     )
     reading = pj.ReadOptions(use_threads=False, block_size=4 << 20)
     return from_arrow(pj.read_json(path, read_options=reading, parse_options=options))
@@ -265,7 +266,9 @@ def seconds(run: Callable[[], Any]) -> float:
 
 
 def say(task: str, ours: float, peer: str, theirs: float, verdict: str) -> None:
-    print(f"{task:8} {ours * 1e3:9.1f} ms   {peer:22} {theirs * 1e3:9.1f} ms   {verdict}")
+    print(
+        f"{task:8} {ours * 1e3:9.1f} ms   {peer:22} {theirs * 1e3:9.1f} ms   {verdict}"
+    )
 
 
 def measure_load(path: Path, rounds: int) -> bool:
@@ -285,8 +288,13 @@ def measure_load(path: Path, rounds: int) -> bool:
             met = ratio >= 1 / SLOWEST_LOAD
             goal = f"goal {1 / SLOWEST_LOAD:.2f}x"
             verdict += f"   the fastest, {goal}   {'ok' if met else 'MISSED'}"
-        say("load", *np.median(times[:, [0, i]], axis=0)[[0]], name,
-            float(np.median(times[:, i])), verdict)
+        say(
+            "load",
+            *np.median(times[:, [0, i]], axis=0)[[0]],
+            name,
+            float(np.median(times[:, i])),
+            verdict,
+        )
     return met
 
 

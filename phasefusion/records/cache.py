@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
+import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -37,7 +37,9 @@ _TICK_NS = 2_000_000_000
 _HASH_BLOCK_BYTES = 1 << 22
 
 
-def load_or_parse(path: Path, folder: Path | None, parse: Callable[[], Passes]) -> Passes:
+def load_or_parse(
+    path: Path, folder: Path | None, parse: Callable[[], Passes]
+) -> Passes:
     """Return the passes of a file from its cache, or parse it and write the cache.
 
     Parameters
@@ -110,7 +112,7 @@ def _load(place: Path, path: Path, identity: dict[str, int]) -> Passes | None:
     try:
         file = pq.ParquetFile(place, memory_map=True)
         with file:
-            key = _json.loads(file.schema_arrow.metadata[_KEY])
+            key = _json.loads(file.metadata.metadata[_KEY])
             if not _is_current(key, path, identity):
                 return None
             return _unpack(file.read(use_threads=False), key)
@@ -135,27 +137,30 @@ def _store(place: Path, passes: Passes, key: dict[str, Any]) -> bool:
         import pyarrow.parquet as pq
     except ImportError:
         return False
-    temporary = ""
+    temporary: Path | None = None
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         table, tables = _pack(passes)
         head = key | tables | {"format": FORMAT, "made_ns": time.time_ns()}
-        table = table.replace_schema_metadata({_KEY: _json.dumps(head)})
-        fd, temporary = tempfile.mkstemp(dir=place.parent, suffix=".tmp")
-        with os.fdopen(fd, "wb") as file:
-            pq.write_table(
-                table,
+        temporary = place.with_name(f"{place.name}.{secrets.token_hex(8)}.tmp")
+        with (
+            open(temporary, "xb") as file,
+            pq.ParquetWriter(
                 file,
+                table.schema,
                 compression="none",  # the numbers do not get smaller
                 use_dictionary=_CODED,
-                row_group_size=max(len(passes), 1),
                 write_statistics=False,
-            )
+            ) as writer,
+        ):
+            writer.write_table(table, row_group_size=max(len(passes), 1))
+            # as metadata of the schema it would be there twice
+            writer.add_key_value_metadata({_KEY: _json.dumps(head)})
         os.replace(temporary, place)
     except (OSError, pa.ArrowException):
-        if temporary:
+        if temporary is not None:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
+                temporary.unlink()
         return False
     return True
 
@@ -175,8 +180,8 @@ def _pack(passes: Passes) -> tuple[Any, dict[str, Any]]:
             [
                 passes.n_phases,
                 passes.phase_index,
-                passes.phase,
                 passes.budget,
+                passes.phase,
                 passes.shifted,
                 arm,
             ]
@@ -213,36 +218,47 @@ def _pack(passes: Passes) -> tuple[Any, dict[str, Any]]:
 
 
 def _unpack(table: Any, key: dict[str, Any]) -> Passes:
-    from phasefusion.records.columns import Passes, make_items
+    from phasefusion.records.columns import Passes, allocate, make_items
 
     column = {name: table[name].to_numpy() for name in table.column_names}
     width = key["width"]
-    grid, order, invalid = (
-        column[name].astype(np.intp) for name in ("grid", "order", "invalid")
-    )
-    n_phases, phase_index, num, den, budget, shifted, arm = np.array(
-        key["grids"], np.int64
-    ).reshape(-1, 7).T.copy()
-    logprobs = np.empty((table.num_rows, width))
+    grids = np.array(key["grids"], np.int64).reshape(-1, 7).T.copy()
+    orders = np.array(key["orders"], np.int64).reshape(-1, width)
+    grid = _codes(column["grid"], len(grids[0]))
+    order = _codes(column["order"], len(orders))
+    invalid = _codes(column["invalid"], len(key["reasons"]), least=-1)
+    _codes(column["item"], len(key["items"][0]))
+    out = allocate(table.num_rows, width)
+    np.copyto(out["item"], column["item"])
+    np.copyto(out["answer"], column["answer"])
+    for row, name in enumerate(("n_phases", "phase_index", "budget")):
+        grids[row].take(grid, out=out[name], mode="clip")
+    phase = np.ascontiguousarray(grids[3:5].T)
+    phase.take(grid, axis=0, out=out["phase"], mode="clip")
+    orders.take(order, axis=0, out=out["order"], mode="clip")
     for k in range(width):
-        logprobs[:, k] = column[f"logprob_{k}"]
+        out["logprobs"][:, k] = column[f"logprob_{k}"]
     *fields, same = key["items"]
     return Passes(
+        **out,
         items=make_items([*fields, [v if v is None else tuple(v) for v in same]]),
-        item=column["item"].astype(np.int64),
-        arm=_objects(key["arms"]).take(arm).take(grid),
-        shifted=shifted.astype(bool).take(grid),
-        n_phases=n_phases.take(grid),
-        phase_index=phase_index.take(grid),
-        phase=np.column_stack([num, den]).take(grid, axis=0),
-        budget=budget.take(grid),
-        order=np.array(key["orders"], np.int64).reshape(-1, width).take(order, axis=0),
-        logprobs=logprobs,
-        answer=column["answer"].astype(np.int64),
+        arm=_objects(key["arms"]).take(grids[6]).take(grid),
+        shifted=grids[5].astype(bool).take(grid),
         option_mass=column["option_mass"].copy(),
         seconds=column["seconds"].copy(),
-        invalid=tuple(_objects(key["reasons"]).take(invalid).tolist()),
+        invalid=(
+            tuple(_objects(key["reasons"]).take(invalid).tolist())
+            if key["reasons"]
+            else (None,) * table.num_rows
+        ),
     )
+
+
+def _codes(codes: NDArray[Any], n: int, *, least: int = 0) -> NDArray[np.intp]:
+    """Return numbers of n things, or raise ValueError when there is another one."""
+    if len(codes) and not least <= codes.min() <= codes.max() < n:
+        raise ValueError("a number of nothing")
+    return codes.astype(np.intp)
 
 
 def _objects(values: list[Any]) -> NDArray[np.object_]:
@@ -259,14 +275,14 @@ def _item_fields() -> tuple[str, ...]:
 
 
 def _code(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
-    """Number values by first appearance; None is -1."""
+    """Return numbers of values by first appearance, -1 for None, and the values."""
     index: dict[Any, int] = {}
     code = [-1 if v is None else index.setdefault(v, len(index)) for v in values]
     return np.array(code, np.int64), list(index)
 
 
 def _rows(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number the rows of a table, and list the different ones."""
+    """Return numbers of the rows of a table, and the different rows."""
     narrow = np.ascontiguousarray(values)
     keys = narrow.view(np.dtype((np.void, max(narrow.strides[0], 1)))).ravel()
     _, first, code = np.unique(keys, return_index=True, return_inverse=True)

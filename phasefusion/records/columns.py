@@ -195,6 +195,22 @@ def parse(path: Path, reader: Reader = "auto") -> Passes:
         raise _explain(path) or RecordError(f"{path}: {error}") from None
 
 
+def allocate(n: int, width: int) -> dict[str, NDArray[Any]]:
+    """Make the columns of n passes that are numbers, uninitialised, in one allocation.
+
+    The system serves a large one with large pages; first touches of small pages would
+    take longer than everything that is done to the columns.
+    """
+    integers = ("item", "n_phases", "phase_index", "budget", "answer")
+    table = np.empty((len(integers) + 2 + 2 * width) * n, np.int64)
+    found: dict[str, NDArray[Any]] = {}
+    for name in integers:
+        found[name], table = table[:n], table[n:]
+    found["phase"], table = table[: 2 * n].reshape(n, 2), table[2 * n :]
+    order, logprobs = table.reshape(2, n, width)
+    return found | {"order": order, "logprobs": logprobs.view(np.float64)}
+
+
 def assemble(raw: RawColumns) -> Passes:
     """Check columns as parsed and put them into the form of `Passes`.
 
@@ -205,20 +221,21 @@ def assemble(raw: RawColumns) -> Passes:
     """
     n_options = raw.integers("n_options", least=1)
     width = int(n_options.max(initial=0))
-    item, first = _number_items(raw)
+    out = allocate(raw.n, width)
+    item, first = _number_items(raw, out["item"])
     gold = raw.integers("gold", least=0, null=-1, below=n_options)
     raw.demand(n_options == n_options[first][item], "n_options differ within an item")
     raw.demand(gold == gold[first][item], "gold differs within an item")
     order_code, orders = _orders(raw.coded["order"], n_options, width)
-    n_phases = raw.integers("n_phases", least=1)
-    phase_index = raw.integers("phase_index", least=0, below=n_phases)
+    n_phases = raw.integers("n_phases", least=1, out=out["n_phases"])
+    phase_index = raw.integers("phase_index", below=n_phases, out=out["phase_index"])
     shifted = raw.integers("shifted", null=0) != 0
     arm = raw.texts("arm")
     _demand_distinct(
         raw, [item, arm.code, shifted.astype(np.int64), phase_index, order_code]
     )
-    logprobs = _logprobs(raw, n_options, width)
-    answer = raw.integers("answer", least=0, null=-1, below=n_options)
+    logprobs = _logprobs(raw, n_options, out["logprobs"])
+    answer = raw.integers("answer", null=-1, below=n_options, out=out["answer"])
     invalid = _mark_invalid(raw, n_options, logprobs, answer)
     return Passes(
         items=_item_infos(raw, first, n_options, gold),
@@ -227,9 +244,9 @@ def assemble(raw: RawColumns) -> Passes:
         shifted=shifted,
         n_phases=n_phases,
         phase_index=phase_index,
-        phase=_phases(raw.coded["phase"]),
-        budget=raw.integers("budget", least=1, null=-1),
-        order=orders.take(order_code, axis=0),
+        phase=_phases(raw.coded["phase"], out["phase"]),
+        budget=raw.integers("budget", least=1, null=-1, out=out["budget"]),
+        order=orders.take(order_code, axis=0, out=out["order"], mode="clip"),
         logprobs=logprobs,
         answer=answer,
         option_mass=raw.number["option_mass"],
@@ -239,7 +256,7 @@ def assemble(raw: RawColumns) -> Passes:
 
 
 def _number_items(
-    raw: RawColumns,
+    raw: RawColumns, out: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     """Item of every pass, by first appearance, and the first pass of every item."""
     question, benchmark = raw.texts("question_id"), raw.texts("benchmark")
@@ -251,13 +268,13 @@ def _number_items(
     first = first_rows(key, n_keys)
     number = np.empty(n_keys, np.int64)
     number[key[first]] = np.arange(len(first))
-    return number.take(key), first
+    return number.take(key, out=out, mode="clip"), first
 
 
 def _orders(
     coded: Coded, n_options: NDArray[np.int64], width: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number of every pass's order, and the orders padded with -1, shape (m, K)."""
+    """Return numbers of orders by pass, and the orders, shape (m, K), padded."""
     if coded.code.min(initial=0) < 0:
         raise OddInputError("an order is null")
     length = np.zeros(len(coded.table), np.int64)
@@ -278,32 +295,32 @@ def _orders(
     return number.take(coded.code), table
 
 
-def _phases(coded: Coded) -> NDArray[np.int64]:
+def _phases(coded: Coded, out: NDArray[np.int64]) -> NDArray[np.int64]:
     table = np.array([[-1, 1]] * (len(coded.table) + 1), np.int64)
     for i, phase in enumerate(coded.table):
         if not rules.FIELDS["phase"][2](phase):
             raise OddInputError("a phase is not [numerator, denominator]")
         table[i] = phase
-    return table.take(coded.code, axis=0)  # null is -1: the last row
+    # null is -1: the last row
+    return table.take(coded.code, axis=0, out=out, mode="wrap")
 
 
 def _logprobs(
-    raw: RawColumns, n_options: NDArray[np.int64], width: int
+    raw: RawColumns, n_options: NDArray[np.int64], out: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Letter space, shape (n, K): null in a list is -inf, a null list is NaN."""
+    """Fill letter space, shape (n, K): null in a list is -inf, a null list is NaN."""
     has = raw.logprob_lengths >= 0
     raw.demand(
         (raw.logprob_lengths == n_options) | ~has,
         "logprobs has another length than n_options",
     )
-    inside = np.arange(width) < n_options[:, None]
-    if has.all():
-        table = np.full(inside.shape, -np.inf)
-        table[inside] = raw.logprobs
-    else:
-        table = np.where(inside, np.nan, -np.inf)
-        table[inside & has[:, None]] = raw.logprobs
-    return table
+    inside = np.arange(out.shape[1]) < n_options[:, None]
+    out.fill(-np.inf)
+    if not has.all():
+        out[inside] = np.nan
+        inside &= has[:, None]
+    out[inside] = raw.logprobs
+    return out
 
 
 def _mark_invalid(
@@ -332,7 +349,7 @@ def _mark_invalid(
         (infinite & ~undefined, "scores: +inf"),
         (undefined, "scores: NaN"),
     ):
-        reasons[rows & np.equal(reasons, None)] = reason
+        reasons[rows & (reasons == np.array(None))] = reason
     return tuple(reasons.tolist())
 
 
@@ -349,7 +366,7 @@ def _demand_distinct(raw: RawColumns, parts: Sequence[NDArray[np.int64]]) -> Non
     if n_keys <= 64 * raw.n:
         seen = np.zeros(n_keys, bool)
         seen[key] = True
-        n_different = np.count_nonzero(seen)
+        n_different = int(np.count_nonzero(seen))
     else:
         n_different = len(np.unique(key))
     if n_different != raw.n:
@@ -397,11 +414,12 @@ def _checked(name: str, coded: Coded) -> list[Any]:
         if value is not None and not test(value):
             raise OddInputError(f"{name} is {value!r}")
         table.append(None if value is None else form(value))
-    return Coded(coded.code, table).values().tolist()
+    values: list[Any] = Coded(coded.code, table).values().tolist()
+    return values
 
 
 def make_items(fields: Sequence[Sequence[Any]]) -> tuple[ItemInfo, ...]:
-    """Make items of their fields, a sequence a field, several times as fast as one by one.
+    """Make items of their fields, a sequence a field, faster than one by one.
 
     Frozen dataclasses set their fields through ``object.__setattr__``; here every field
     is set for all items at once.
@@ -431,9 +449,7 @@ def _explain(path: Path) -> RecordError | None:
                 return RecordError(f"{where}: {message}")
             key = pass_key(row)
             other = first.setdefault(key[:2], row)
-            now, then = (
-                (r["n_options"], r.get("gold")) for r in (row, other)
-            )
+            now, then = ((r["n_options"], r.get("gold")) for r in (row, other))
             if now != then:
                 return RecordError(
                     f"{where}: n_options {now[0]!r} and gold {now[1]!r} of {key[1]!r} "

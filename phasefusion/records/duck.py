@@ -29,6 +29,7 @@ from phasefusion.records.raw import (
     OddInputError,
     RawColumns,
     first_rows,
+    join,
 )
 
 _TYPES = (
@@ -42,7 +43,7 @@ _TYPES = (
 _UNREAD = ("origin", "frame_indices", "frame_times_s", "path", "text", "source")
 _DECLARED = _TYPES | dict.fromkeys(_UNREAD, "JSON")
 _BATCH_ROWS = 40_000
-_CONFIG = {
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -157,10 +158,7 @@ class _Collector:
         return RawColumns(
             n=self._n,
             coded={name: _unify(name, parts) for name, parts in self._coded.items()},
-            number={
-                name: np.concatenate([*parts, np.empty(0)])
-                for name, parts in self._numbers.items()
-            },
+            number=join(self._n, self._numbers),
             logprob_lengths=np.concatenate([*self._lengths, np.empty(0, np.int64)]),
             logprobs=np.concatenate([*self._logprobs, np.empty(0)]),
             infos=self._of_items,
@@ -173,9 +171,7 @@ class _Collector:
             return [Coded(np.empty(0, np.int64), []) for _ in OF_ITEM]
         kept = np.searchsorted(np.concatenate(self._first), first)
         rows = pa.Table.from_batches(self._of_first).take(kept)
-        return [
-            _unify(name, rows[name].dictionary_encode().chunks) for name in OF_ITEM
-        ]
+        return [_unify(name, rows[name].dictionary_encode().chunks) for name in OF_ITEM]
 
 
 def _copy(column: Any) -> NDArray[np.float64]:

@@ -149,7 +149,7 @@ class PassLines:
         return data
 
     def warn_torn(self, action: str, stacklevel: int = 3) -> None:
-        """Say that a crash has cut the last line, if one has, and what happens to it."""
+        """Say that a crash has cut the last line, if so, and what happens to it."""
         if self.torn_bytes:
             warnings.warn(
                 f"{self.path}: the last line ({self.torn_bytes} bytes) was cut short "

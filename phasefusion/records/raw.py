@@ -15,8 +15,8 @@ from phasefusion.records import _json
 #: Fields with few values, kept once each: texts, and lists of integers.
 TEXTS = ("question_id", "benchmark", "arm", "invalid")
 LISTS = ("order", "phase")
-NUMBERS = ("n_options", "gold", "shifted", "budget", "n_phases", "phase_index")
-NUMBERS += ("answer", "option_mass", "seconds")
+NUMBERS: tuple[str, ...] = ("n_options", "gold", "shifted", "budget", "n_phases")
+NUMBERS += ("phase_index", "answer", "option_mass", "seconds")
 #: Fields that are read from the first pass of an item.
 OF_ITEM = ("video_id", "type", "n_frames", "duration_s", "same_options")
 
@@ -84,6 +84,7 @@ class RawColumns:
         least: int = 0,
         null: int | None = None,
         below: NDArray[np.int64] | None = None,
+        out: NDArray[np.int64] | None = None,
     ) -> NDArray[np.int64]:
         """Return a column of integers with `null` for null, or raise OddInputError."""
         values = self.number[name]
@@ -93,7 +94,8 @@ class RawColumns:
                 values = np.where(is_null, null, values)
                 least = min(least, null)
         with np.errstate(invalid="ignore"):
-            whole = values.astype(np.int64)
+            whole = np.empty(self.n, np.int64) if out is None else out
+            np.copyto(whole, values, casting="unsafe")
         self.demand(whole == values, f"{name} is not an integer")
         self.demand(whole >= least, f"{name} is below {least}")
         if below is not None:
@@ -118,6 +120,21 @@ def first_rows(key: NDArray[np.int64], n_keys: int) -> NDArray[np.intp]:
     first = np.full(n_keys, len(key), np.intp)
     first[key[::-1]] = np.arange(len(key) - 1, -1, -1)
     return np.sort(first[first < len(key)])
+
+
+def join(
+    n: int, parts: dict[str, list[NDArray[np.float64]]]
+) -> dict[str, NDArray[np.float64]]:
+    """Join columns that come in parts.
+
+    They get one allocation: the system serves a large one with large pages, and first
+    touches of small pages would take longer than the copy.
+    """
+    table = np.empty((len(parts), n))
+    for row, arrays in zip(table, parts.values(), strict=True):
+        if arrays:
+            np.concatenate(arrays, out=row)
+    return dict(zip(parts, table, strict=True))
 
 
 class _Gatherer:
@@ -182,10 +199,7 @@ class _Gatherer:
         return RawColumns(
             n=self._n,
             coded={name: self._coded(name) for name in self._index},
-            number={
-                name: np.concatenate([*parts, np.empty(0)])
-                for name, parts in self._numbers.items()
-            },
+            number=join(self._n, self._numbers),
             logprob_lengths=np.concatenate([*self._lengths, np.empty(0, np.int64)]),
             logprobs=np.concatenate([*self._logprobs, np.empty(0)]),
             infos=self._of_items,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 #: (kind, field, what is wrong)
@@ -115,7 +116,11 @@ def structure(row: Mapping[str, Any]) -> Iterator[Problem]:
         if not rule[2](value):
             bad = _not_finite(value)
             if bad is not None:
-                yield "not finite", name, f"{name} holds {bad}, which JSON has no word for"
+                yield (
+                    "not finite",
+                    name,
+                    f"{name} holds {bad}, which JSON has no word for",
+                )
             else:
                 yield "type", name, f"{name} is {shorten(value)}, not {rule[3]}"
 
@@ -222,7 +227,7 @@ def _frames(row: Mapping[str, Any]) -> Iterator[Problem]:
                 f"frame_indices goes to {max(indices):g} of {n_frames:g} frames, "
                 "counted from 0",
             )
-        if any(b < a for a, b in zip(indices, indices[1:], strict=False)):
+        if any(b < a for a, b in pairwise(indices)):
             yield "frames", "frame_indices", "frame_indices does not ascend"
     if times_s is not None and indices is not None and len(times_s) != len(indices):
         yield (
