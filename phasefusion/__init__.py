@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 from phasefusion import errors
 
 if TYPE_CHECKING:
+    from phasefusion import audit as audit
     from phasefusion import cache as cache
-    from phasefusion import orders, pixels, samplers, scoring, stats
+    from phasefusion import orders, pixels, planning, samplers, scoring, stats
     from phasefusion import subtitles as subtitles
     from phasefusion import tinyvlm as tinyvlm
     from phasefusion import video as video
     from phasefusion.cache import FrameCache
+    from phasefusion.compare import Comparison, compare
     from phasefusion.evaluate import evaluate
     from phasefusion.frames import resize, resize_normalize
     from phasefusion.fusion import FusedPosterior, fuse, posterior
@@ -32,12 +34,14 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Clip": "video",
+    "Comparison": "compare",
     "FrameCache": "cache",
     "FusedPosterior": "fusion",
     "PhaseGrid": "grid",
     "Subtitles": "subtitles",
     "Video": "video",
     "VideoInfo": "video",
+    "compare": "compare",
     "evaluate": "evaluate",
     "fuse": "fusion",
     "posterior": "fusion",
@@ -48,11 +52,12 @@ _HOME = {
     "resize": "frames",
     "resize_normalize": "frames",
 }
-_MODULES = {"cache", "orders", "pixels", "samplers", "scoring", "stats", "subtitles"}
-_MODULES |= {"tinyvlm", "video"}
+_MODULES = {"audit", "cache", "orders", "pixels", "planning", "samplers", "scoring"}
+_MODULES |= {"stats", "subtitles", "tinyvlm", "video"}
 
 __all__ = [
     "Clip",
+    "Comparison",
     "FrameCache",
     "FusedPosterior",
     "PhaseGrid",
@@ -60,11 +65,14 @@ __all__ = [
     "Video",
     "VideoInfo",
     "__version__",
+    "audit",
+    "compare",
     "errors",
     "evaluate",
     "fuse",
     "orders",
     "pixels",
+    "planning",
     "posterior",
     "read_clip",
     "read_clips",

@@ -197,7 +197,8 @@ class CachedClips:
         shapes = scan.shapes(grids, fit)
         found: list[Clip | None] = []
         for grid, shape in zip(grids, shapes, strict=True):
-            indices = grid.select(scan.pts, scan.info.end_pts)
+            info = scan.info
+            indices = grid._frames(scan.pts, info.end_pts, info.path)
             entry = self._cache.get(self._keys.frames(scan.info, indices, fit, shape))
             clip = None
             if entry is not None:

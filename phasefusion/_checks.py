@@ -121,6 +121,16 @@ def timeline(pts: ArrayLike, end_pts: SupportsIndex) -> tuple[NDArray[np.int64],
     return ticks, end
 
 
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's that led here, however deep the call."""
+    level = 2
+    frame = sys._getframe(1)
+    while frame.f_back and _is_ours(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)
+
+
 def warn_once(message: str, category: type[Warning]) -> None:
     """Warn at the user's line, once a line even when the numbers in `message` differ.
 

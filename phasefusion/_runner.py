@@ -251,9 +251,8 @@ class Runner:
         left = self._left(task.item, task.arm, len(clip.indices))
         undecoded = clip.missing.any(axis=1)
         for s in np.flatnonzero(undecoded):
-            frames = clip.indices[s][clip.missing[s]].tolist()
             rows = left & (np.arange(len(left)) == s)[:, None]
-            self._mark(task, rows, f"video: frames {frames} do not decode", advance)
+            self._mark(task, rows, f"video: {_unsound(clip, int(s))}", advance)
         left[undecoded] = False
         orders = self.orders_of[len(task.item.options)]
         for view, phases, columns in _blocks(clip, left):
@@ -338,6 +337,18 @@ class Runner:
             task.missing_pass(int(s), orders[m], reason) for s, m in np.argwhere(left)
         )
         advance(int(left.sum()), task.item.video_id)
+
+
+def _unsound(clip: Clip, s: int) -> str:
+    """Say which frames of phase s did not decode soundly."""
+    damaged = clip.indices[s][clip.damaged[s]].tolist()
+    lost = clip.indices[s][clip.missing[s] & ~clip.damaged[s]].tolist()
+    parts = []
+    if lost:
+        parts.append(f"frames {lost} do not decode")
+    if damaged:
+        parts.append(f"frames {damaged} are damaged")
+    return " and ".join(parts)
 
 
 def _blocks(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, SupportsIndex
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._checks import warn
 from phasefusion.errors import FrameCountWarning, UsageError, VideoError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def cut_short(info: VideoInfo) -> str:
     )
 
 
-def warn_count(info: VideoInfo, *, stacklevel: int) -> None:
+def warn_count(info: VideoInfo) -> None:
     """Warn of a header that promises other frames than there are."""
     header = info.n_frames_header
     if header is None:
@@ -124,10 +124,9 @@ def warn_count(info: VideoInfo, *, stacklevel: int) -> None:
         if info.n_cut:
             text += f"; an edit list cuts {info.n_cut} of them"
     if text:
-        warnings.warn(
+        warn(
             f"{info.path}: {text}; grids use {info.n_frames}",
             FrameCountWarning,
-            stacklevel=stacklevel + 1,
         )
 
 

@@ -13,7 +13,6 @@ import json
 import math
 import os
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, SupportsIndex, TypeAlias
@@ -21,6 +20,7 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._checks import warn
 from phasefusion._video_checks import positive
 from phasefusion.errors import FallbackWarning, UsageError
 
@@ -272,10 +272,9 @@ class FrameCache:
                 _remove(part_path)
                 raise
         except OSError as error:
-            warnings.warn(
+            warn(
                 f"{self._folder}: frames are not cached: {error.strerror or error}",
                 FallbackWarning,
-                stacklevel=2,
             )
 
     def _make_room(self, n_bytes: int) -> None:

@@ -17,6 +17,7 @@ _GAP_PX = 4
 _BACKGROUND = 24
 _INK = 224
 _SCALE_PX = 2
+_MAX_SHEET_PX = 2**28
 #: Of the cross through a missing frame and the border around a damaged one.
 _MARK_RGB = (230, 40, 40)
 _MARK_PX = 2
@@ -55,7 +56,7 @@ def contact_sheet(clip: Clip, *, width_px: int = 160) -> NDArray[np.uint8]:
     Raises
     ------
     FrameError
-        If `width_px` is not 16 to 4096.
+        If `width_px` is not 16 to 4096, or the sheet would have more than 2**28 pixels.
     """
     if not 16 <= width_px <= 4096:
         raise FrameError(f"width_px must be 16 to 4096, not {width_px}")
@@ -64,11 +65,15 @@ def contact_sheet(clip: Clip, *, width_px: int = 160) -> NDArray[np.uint8]:
     label_px = 5 * _SCALE_PX + 2 * _GAP_PX
     cell_height_px = height_px + label_px
     cell_width_px = width_px + _GAP_PX
-    sheet = np.full(
-        (n_phases * cell_height_px + _GAP_PX, budget * cell_width_px + _GAP_PX, 3),
-        _BACKGROUND,
-        np.uint8,
-    )
+    sheet_height_px = n_phases * cell_height_px + _GAP_PX
+    sheet_width_px = budget * cell_width_px + _GAP_PX
+    if sheet_height_px * sheet_width_px > _MAX_SHEET_PX:
+        raise FrameError(
+            f"{n_phases} rows of {budget} pictures, {width_px} pixels wide, make a "
+            f"sheet of {sheet_width_px}x{sheet_height_px} pixels, more than 2**28; "
+            "take fewer frames or a smaller width"
+        )
+    sheet = np.full((sheet_height_px, sheet_width_px, 3), _BACKGROUND, np.uint8)
     for s in range(n_phases):
         for i in range(budget):
             top = s * cell_height_px + _GAP_PX

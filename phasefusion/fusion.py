@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
+from phasefusion._checks import warn
 from phasefusion._random import MAX_OPTIONS, check_ids, tie_priority
 from phasefusion._ties import RowNumbers, TieSeeds, pool_rows
 from phasefusion.errors import PhaseFusionWarning, PosteriorError
@@ -573,11 +573,10 @@ def position_weighted(
         top = scores.max(axis=1, keepdims=True)
         scores = scores - top - np.log(np.exp(scores - top).sum(1, keepdims=True))
     elif alpha < 1.0:
-        warnings.warn(
+        warn(
             "raw logits: a constant added to one view changes the weighted answer; "
             "mode='centered' does not depend on it",
             PhaseFusionWarning,
-            stacklevel=2,
         )
     weighted = scores * alpha ** np.arange(scores.shape[1])
     total = to_content(weighted, checked).sum(axis=0)

@@ -258,11 +258,7 @@ class PhaseGrid:
         array([[0, 0],
                [0, 1]])
         """
-        ticks, end = _checks.timeline(pts, end_pts)
-        if self.by == "frames":
-            return self.indices(len(ticks))
-        grid = self._fitted(len(ticks))
-        return _core.grid_frames_at(ticks, end, *grid._numbers())
+        return self._frames(pts, end_pts)
 
     def times(self, duration_s: float, start_s: float = 0.0) -> NDArray[np.float64]:
         """Instants of every phase when the time of the clip is divided equally.
@@ -540,12 +536,23 @@ class PhaseGrid:
             short=self.short,
         )
 
-    def _fitted(self, n: int) -> PhaseGrid:
+    def _frames(
+        self, pts: ArrayLike, end_pts: SupportsIndex, path: str = ""
+    ) -> NDArray[np.int64]:
+        """Do what `select` does, for a clip that a warning names by its path."""
+        ticks, end = _checks.timeline(pts, end_pts)
+        grid = self._fitted(len(ticks), path)
+        if self.by == "frames":
+            return _core.grid_indices(len(ticks), *grid._numbers())
+        return _core.grid_frames_at(ticks, end, *grid._numbers())
+
+    def _fitted(self, n: int, path: str = "") -> PhaseGrid:
         """Cut the grid to a clip of n frames, with a warning when frames repeat."""
         phases, budget = self.shape(n)
         if n < phases * budget:
             _checks.warn_once(
-                f"a clip of n_frames={n} is shorter than phases * budget = {phases} * "
+                f"{path}{': ' if path else ''}a clip of n_frames={n} is shorter than "
+                f"phases * budget = {phases} * "
                 f"{budget} = {phases * budget}: frames repeat, shape ({phases}, "
                 f'{budget}) holds at most {n} different ones; short="unique" would '
                 f"give shape {self._unique_shape(n)}",

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
+from phasefusion._checks import warn
 from phasefusion._random import MASK_64, fnv1a64
 from phasefusion.errors import OptionError, OptionWarning
 
@@ -132,11 +132,10 @@ def latin(n_options: int, n_views: int | None = None) -> NDArray[np.int64]:
     if n_views < 1:
         raise OptionError(f"n_views must be >= 1, it is {n_views}")
     if n_views % len(square):
-        warnings.warn(
+        warn(
             f"{n_views} views of {len(square)} options are not balanced; use a "
             f"multiple of {len(square)}",
             OptionWarning,
-            stacklevel=2,
         )
     return square[np.arange(n_views) % len(square)]
 

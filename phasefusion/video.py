@@ -8,7 +8,6 @@ frame cannot put a neighbour in its place.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._cached_clips import CachedClips, as_cache, read_through
+from phasefusion._checks import warn
 from phasefusion._install import FFMPEG
 from phasefusion._video_checks import (
     check_grids,
@@ -115,7 +115,7 @@ def ffmpeg_versions() -> dict[str, str]:
 
     Examples
     --------
-    >>> sorted(ffmpeg_versions())  # doctest: +SKIP
+    >>> sorted(ffmpeg_versions())
     ['libavcodec', 'libavformat', 'libavutil', 'libswscale', 'release']
     """
     versions: dict[str, str] = _backend().ffmpeg_versions()
@@ -169,8 +169,12 @@ class Video:
 
     Examples
     --------
-    >>> with Video("clip.mp4") as video:  # doctest: +SKIP
+    >>> from phasefusion import tinyvlm
+    >>> path = tinyvlm.questions_path().parent / "clip-000.mp4"
+    >>> with Video(path) as video:
     ...     first, last = video.read([0, len(video) - 1])
+    >>> first.shape
+    (224, 224, 3)
     """
 
     __slots__ = ("_info", "_pts", "_reader", "_threads")
@@ -187,7 +191,7 @@ class Video:
         number = stream_number(stream)
         self._reader = _open_reader(path, number, checked_limits(limits))
         self._refresh()
-        warn_count(self._info, stacklevel=3)
+        warn_count(self._info)
 
     def _refresh(self) -> None:
         """Take over what the reader knows by now."""
@@ -329,7 +333,7 @@ class Video:
         state, _ = fit.read(self._reader, wanted, [frames], self._threads)
         unsound = self._raise_unsound(wanted, state, on_error)
         if unsound:
-            warnings.warn(unsound, DamagedFrameWarning, stacklevel=2)
+            warn(unsound, DamagedFrameWarning)
         return frames
 
     def _checked(self, indices: ArrayLike) -> NDArray[np.int64]:
@@ -415,7 +419,8 @@ class Video:
         check_room(self._info.path, list(zip(most, shapes, strict=True)), fit.dtype)
         pts = self._pts[first:end]
         end_pts = int(self._pts[end]) if end < len(self) else self._info.end_pts
-        indices = [grid.select(pts, end_pts) + first for grid in grids]
+        path = self._info.path
+        indices = [grid._frames(pts, end_pts, path) + first for grid in grids]
         frames = [
             fit.empty(index.size, shape, self._threads)
             for index, shape in zip(indices, shapes, strict=True)
@@ -516,8 +521,10 @@ def read_clip(
 
     Examples
     --------
-    >>> clip = read_clip("clip.mp4", PhaseGrid(8, 3), size=(224, 224))  # doctest: +SKIP
-    >>> clip.frames.shape  # doctest: +SKIP
+    >>> from phasefusion import tinyvlm
+    >>> path = tinyvlm.questions_path().parent / "clip-000.mp4"
+    >>> clip = read_clip(path, PhaseGrid(8, 3), size=(224, 224))
+    >>> clip.frames.shape
     (3, 8, 224, 224, 3)
     """
     return read_clips(
@@ -588,6 +595,6 @@ def read_clips(
         ),
         grids,
         fit,
-        lambda info: warn_count(info, stacklevel=5),
+        warn_count,
         decode,
     )

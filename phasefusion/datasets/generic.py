@@ -6,12 +6,12 @@ import csv
 import io
 import json
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, SupportsIndex
 
+from phasefusion._checks import warn
 from phasefusion.errors import DatasetError, OptionWarning
 from phasefusion.orders import MAX_LETTERS
 from phasefusion.scoring.letters import first_equal, strip_letters
@@ -356,11 +356,10 @@ def _options(value: Any, where: str) -> tuple[str, ...]:
     options = _checked_options(given, where)
     repeats = {options[j] for k, j in enumerate(first_equal(options)) if k != j}
     if repeats:
-        warnings.warn(
+        warn(
             f"{where}: options occur more than once: {sorted(repeats)}; their "
             "probabilities are added and count as one option",
             OptionWarning,
-            stacklevel=2,
         )
     return options
 

@@ -228,6 +228,11 @@ def pixel_settings(
     """
     if isinstance(config, str | Path):
         config = find_config(_folder_reader(Path(config)), kind)
+    if not isinstance(config, Mapping):
+        raise FrameError(
+            f"config is {config!r}; it must be the contents of a preprocessor file as "
+            "a mapping, or the folder that it is in"
+        )
     if kind not in ("video", "image"):
         raise FrameError(f'kind is {kind!r}; it must be "video" or "image"')
     about = _class_of(config, family, kind)

@@ -189,7 +189,7 @@ def parse(path: Path, reader: Reader = "auto") -> Passes:
     lines = PassLines(path)
     try:
         raw = gather(rows for _, rows in lines.rows())
-        lines.warn_torn("left out", stacklevel=4)
+        lines.warn_torn("left out")
         return assemble(raw)
     except OddInputError as error:
         raise _explain(path) or RecordError(f"{path}: {error}") from None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
+from phasefusion._checks import warn
 from phasefusion.errors import RecordError, RecordWarning
 from phasefusion.records import _json
 
@@ -148,14 +148,13 @@ class PassLines:
             self.torn_line = self._number + data.count(b"\n")
         return data
 
-    def warn_torn(self, action: str, stacklevel: int = 3) -> None:
+    def warn_torn(self, action: str) -> None:
         """Say that a crash has cut the last line, if so, and what happens to it."""
         if self.torn_bytes:
-            warnings.warn(
+            warn(
                 f"{self.path}: the last line ({self.torn_bytes} bytes) was cut short "
                 f"by a crash and is {action}",
                 RecordWarning,
-                stacklevel=stacklevel,
             )
 
 

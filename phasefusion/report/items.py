@@ -100,8 +100,12 @@ def contributions(table: Table) -> ItemColumns:
 
 
 def arm_names(table: Table) -> tuple[str, ...]:
-    """Arms of the table on the unshifted origin, phase views after single."""
-    wanted = ("single", *table.phase_names, *ARMS[1:])
+    """Arms of the table on the unshifted origin, phase views after single.
+
+    Those that importers named come last, in the order of the file.
+    """
+    foreign = [name for name, shifted in table.arms if not shifted]
+    wanted = dict.fromkeys(("single", *table.phase_names, *ARMS[1:], *foreign))
     return tuple(name for name in wanted if (name, False) in table.arms)
 
 

@@ -133,7 +133,7 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
     arms: dict[tuple[str, bool], Outcomes] = {}
     for shifted in (False, True):
         blocks = {}
-        for name in ("phase", "single", "union", "dense"):
+        for name in dict.fromkeys(("phase", "single", "union", "dense", *passes.arm)):
             chosen = (passes.arm == name) & (passes.shifted == shifted)
             if chosen.any():
                 blocks[name] = _block(passes, content, order_index, order, chosen)

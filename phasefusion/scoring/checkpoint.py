@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from phasefusion._checks import warn
 from phasefusion._install import HUGGING_FACE
 from phasefusion.errors import (
     BackendUnavailableError,
@@ -178,9 +178,8 @@ def read_json(
 
 def warn_defaults(source: str) -> None:
     """Warn that a checkpoint does not say how it wants its pixels."""
-    warnings.warn(
+    warn(
         f"{source} has no preprocessor file: the Qwen-VL defaults for size, mean and "
         "std are used; give size=(height, width) or pixels=PatchSettings(...)",
         FallbackWarning,
-        stacklevel=3,
     )

@@ -42,6 +42,7 @@ from phasefusion.scoring.prefix import ForwardPasses, Row, RowScores, VisualInpu
 from phasefusion.scoring.protocol import (
     Kind,
     OptionScores,
+    check_clip,
     check_orders,
     check_question,
 )
@@ -295,8 +296,7 @@ class HFOptionScorer:
             K option texts, between 2 and 26; letters of their own are taken off.
             Options with equal texts are shown as given and merged onto the first.
         orders : array_like of int, shape (M, K), optional
-            ``orders[m, pos]`` is the option shown at position ``pos``; default: the
-            order given.
+            ``orders[m, pos]`` is the option shown at ``pos``; default: as given.
 
         Returns
         -------
@@ -310,8 +310,9 @@ class HFOptionScorer:
         OptionError
             For options or orders that cannot be scored.
         ScoringError
-            If tokenizer and prompt do not allow the scores that were asked for.
+            If `clip` is none, or tokenizer and prompt do not allow such scores.
         """
+        check_clip(clip)
         text = check_question(question)
         clean = clean_options(options)
         table = check_orders(orders, len(clean.texts))

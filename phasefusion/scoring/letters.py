@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._checks import warn
 from phasefusion.errors import OptionError, OptionWarning, ScoringError
 from phasefusion.scoring.protocol import check_options
 
@@ -149,10 +149,9 @@ def clean_options(options: Sequence[str]) -> CleanOptions:
     if repeats:
         pairs = ", ".join(f"option {k} repeats option {j}" for k, j in repeats)
         notes.append(f"{pairs}: merged")
-        warnings.warn(
+        warn(
             f"{pairs} ({texts[repeats[0][0]]!r}): scores are merged onto the first",
             OptionWarning,
-            stacklevel=2,
         )
     return CleanOptions(texts, first, tuple(notes))
 

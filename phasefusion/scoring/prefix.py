@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._checks import warn
 from phasefusion.errors import FallbackWarning, ScoringError
 
 if TYPE_CHECKING:
@@ -217,11 +217,10 @@ class ForwardPasses:
     def _warn_once(self, problem: str) -> None:
         if not self._warned:
             self._warned = True
-            warnings.warn(
+            warn(
                 f"the visual prefix cannot be reused ({problem}); every row is run in "
                 "full, which is slower and gives the same scores",
                 FallbackWarning,
-                stacklevel=4,
             )
 
     def _next_position(self, head: torch.Tensor, visual: dict[str, Any]) -> int:

@@ -182,6 +182,17 @@ class Scorer(Protocol):
         ...
 
 
+def check_clip(clip: object) -> None:
+    """Refuse what does not carry the frames of phases as `read_clip` gives them."""
+    frames = getattr(clip, "frames", None)
+    if getattr(frames, "ndim", 0) != 5 or not hasattr(clip, "missing"):
+        what = f"of shape {clip.shape}" if hasattr(clip, "shape") else repr(clip)[:80]
+        raise ScoringError(
+            f"the clip is a {type(clip).__name__} {what}; it must be a Clip, as "
+            "read_clip gives it, with frames of shape (S, b, H, W, 3)"
+        )
+
+
 def check_question(question: object) -> str:
     """Return the question without surrounding white space, or say what is wrong."""
     if not isinstance(question, str):

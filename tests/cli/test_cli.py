@@ -457,7 +457,7 @@ def test_clip_of_one_frame(call, folder, tmp_path):
         )
     assert code == 0
     assert "0 0" in out
-    assert err.startswith("phasefusion: warning: a clip of n_frames=1 is shorter")
+    assert err.startswith("phasefusion: warning: one.mp4: a clip of n_frames=1 ")
 
 
 def test_demo_runs_the_shipped_model_and_resumes(call, tmp_path, monkeypatch):

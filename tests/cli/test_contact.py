@@ -123,3 +123,10 @@ def test_width_is_bounded(tmp_path, width):
     clip = read_clip(tmp_path / "clip.mp4", PhaseGrid(2))
     with pytest.raises(FrameError, match="width_px must be 16 to 4096"):
         contact_sheet(clip, width_px=width)
+
+
+def test_sheet_is_bounded(tmp_path):
+    make_clip(tmp_path / "clip.mp4", 40)
+    clip = read_clip(tmp_path / "clip.mp4", PhaseGrid(8, 5))
+    with pytest.raises(FrameError, match=r"of \d+x\d+ pixels, more than 2\*\*28"):
+        contact_sheet(clip, width_px=4096)

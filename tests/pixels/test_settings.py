@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -37,13 +35,6 @@ from phasefusion.pixels import (
 from phasefusion.pixels.geometry import pass_order_shows
 
 SHAPE = SimpleNamespace(patch_size=4, spatial_merge_size=2, temporal_patch_size=2)
-
-
-@pytest.mark.parametrize("name", ["geometry", "rules", "settings", "files", "tensors"])
-def test_examples(name):
-    result = doctest.testmod(importlib.import_module(f"phasefusion.pixels.{name}"))
-    assert result.attempted > 0
-    assert result.failed == 0
 
 
 def test_the_module_is_reached_from_the_package():
@@ -362,3 +353,9 @@ def test_frames_that_cannot_be_cropped_or_padded():
         tile_grid(9, 9, (3, 3), 5, 4)
     assert center_crop(frames, (2, 2)).base is not None
     assert pad_to_square(frames[:, :, :4]).base is not None
+
+
+@pytest.mark.parametrize("config", [None, 5, []])
+def test_what_is_no_config_is_refused(config):
+    with pytest.raises(FrameError, match="the contents of a preprocessor file"):
+        pixel_settings(config)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
 from pathlib import Path
 
 import pytest
 
 import phasefusion
 from phasefusion import _install
-from phasefusion.scoring import protocol, source
 
 PACKAGE = Path(phasefusion.__file__).parent
 
@@ -44,9 +42,3 @@ def test_no_module_writes_advice_of_its_own():
         text = path.read_text(encoding="utf-8")
         for advice in ("pip install", "apt-get", "phasefusion[", "reinstall"):
             assert advice not in text, f"{path}: {advice}"
-
-
-@pytest.mark.parametrize("module", [_install, protocol, source])
-def test_examples(module):
-    failed, attempted = doctest.testmod(module)
-    assert (failed, attempted > 0) == (0, True)

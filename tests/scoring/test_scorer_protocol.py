@@ -9,7 +9,7 @@ import pytest
 
 from phasefusion.errors import BackendUnavailableError, OptionError, ScoringError
 from phasefusion.scoring import HFOptionScorer, OptionScores, Scorer
-from phasefusion.scoring.protocol import check_orders, check_question
+from phasefusion.scoring.protocol import check_clip, check_orders, check_question
 
 
 class LongestText:
@@ -109,3 +109,9 @@ def test_a_missing_library_is_named_with_its_remedy(monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(BackendUnavailableError, match=rf"{library}.*pip install"):
         HFOptionScorer(None)
+
+
+@pytest.mark.parametrize("clip", [None, np.zeros((1, 2, 8, 8, 3), np.uint8), "a.mp4"])
+def test_what_is_no_clip_is_refused(clip):
+    with pytest.raises(ScoringError, match=r"it must be a Clip, as read_clip gives it"):
+        check_clip(clip)

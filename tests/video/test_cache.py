@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-import multiprocessing
 import os
 import random
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cache_hammer import assert_entry, hammer, some
 
 import phasefusion.video as video_module
 from phasefusion import FrameCache, PhaseGrid
@@ -300,27 +302,6 @@ def test_known_frames_that_damage_has_moved_are_decoded_again(clip, cache, monke
 # ---------------------------------------------------------------------- the folder
 
 
-def some(seed, n_bytes=1000):
-    rng = np.random.default_rng(seed)
-    return Entry(
-        {
-            "frames": rng.integers(0, 256, (n_bytes,)).astype(np.uint8),
-            "times": rng.random((2, 0, 3)),
-            "flags": np.array(True),
-        },
-        {"seed": seed, "text": "é\n", "none": None},
-    )
-
-
-def assert_entry(got, entry):
-    assert got.facts == entry.facts
-    assert list(got.arrays) == list(entry.arrays)
-    for name, array in entry.arrays.items():
-        assert got.arrays[name].dtype == array.dtype
-        assert got.arrays[name].shape == array.shape
-        assert np.array_equal(got.arrays[name], array)
-
-
 def test_what_is_put_is_got(cache):
     assert cache.get("a") is None
     cache.put("a", some(1))
@@ -431,36 +412,15 @@ def test_a_full_disk_leaves_nothing_behind(cache, monkeypatch):
     assert_entry(cache.get("a"), some(1))
 
 
-def _hammer(folder, seed, n_rounds):
-    """Put, get and evict at random; every hit must be right."""
-    rng = random.Random(seed)
-    cache = FrameCache(folder, max_bytes=30_000)
-    n_hit = 0
-    for _ in range(n_rounds):
-        k = rng.randrange(40)
-        if rng.random() < 0.4:
-            cache.put(f"{k}", some(k))
-        elif rng.random() < 0.05:
-            try:  # somebody cuts an entry short
-                path = rng.choice(os.listdir(folder))
-                os.truncate(os.path.join(folder, path), 500)
-            except (OSError, IndexError):
-                pass
-        else:
-            found = cache.get(f"{k}")
-            if found is not None:
-                assert_entry(found, some(k))
-                n_hit += 1
-    return n_hit
-
-
 def test_several_processes_share_a_folder(tmp_path):
     folder = str(tmp_path / "c")
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(3) as pool:
-        work = [(folder, seed, 300) for seed in range(3)]
-        hits = pool.starmap(_hammer, work)
-    assert min(hits) > 10
+    code = "import sys, cache_hammer; sys.exit(not cache_hammer.main(sys.argv[1:]))"
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    users = [
+        subprocess.Popen([sys.executable, "-c", code, folder, str(seed)], env=env)
+        for seed in range(3)
+    ]
+    assert [user.wait(timeout=300) for user in users] == [0, 0, 0]
     left = os.listdir(folder)
     assert not [name for name in left if name.endswith(".part")]
     total = sum(os.path.getsize(os.path.join(folder, name)) for name in left)
@@ -471,7 +431,7 @@ def test_several_threads_share_a_cache(tmp_path):
     hits = []
     users = [
         threading.Thread(
-            target=lambda s=seed: hits.append(_hammer(str(tmp_path / "c"), s, 200))
+            target=lambda s=seed: hits.append(hammer(str(tmp_path / "c"), s, 200))
         )
         for seed in range(4)
     ]

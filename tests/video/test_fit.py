@@ -170,6 +170,9 @@ print(peak_kib() - before)
 """
 
 
+@pytest.mark.skipif(
+    "PHASEFUSION_UNDER_ASAN" in os.environ, reason="ASan keeps freed memory back"
+)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_no_batch_of_whole_frames_is_held(clip):
     """120 frames of 800x480 are 132 MiB; at 224x224 they are 17.2 MiB."""

@@ -1,0 +1,429 @@
+"""The goals of `phasefusion plan`, a command each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from phasefusion.cli.application import JsonFlag, examples
+from phasefusion.cli.planning import (
+    Alpha,
+    By,
+    Cluster,
+    Margin,
+    Power,
+    Runs,
+    Size,
+    design_of,
+    estimate,
+    plan,
+    print_plans,
+    refuse,
+)
+
+if TYPE_CHECKING:
+    from phasefusion.planning import Design, Plan
+
+
+class Of(StrEnum):
+    """What two arms are compared by."""
+
+    accuracy = "accuracy"
+    change = "half-step change"
+
+
+class PValue(StrEnum):
+    """P-value of McNemar's test."""
+
+    exact = "exact"
+    midp = "mid-p"
+
+
+class Interval(StrEnum):
+    """Interval of a rate."""
+
+    wilson = "wilson"
+    exact = "clopper-pearson"
+    clustered = "clustered-mean"
+
+
+Discordance = Annotated[
+    float | None,
+    typer.Option(min=0, max=100, help="Percent of items that only one arm has."),
+]
+Level = Annotated[float, typer.Option(help="Confidence level, a fraction.")]
+Effect = Annotated[
+    float | None,
+    typer.Option("--design-effect", help="Variance over that of independent items."),
+]
+Icc = Annotated[
+    float | None, typer.Option(help="Correlation inside a cluster; needs its size.")
+]
+ClusterSize = Annotated[
+    float | None, typer.Option(min=1, help="Items a cluster (such as a video).")
+]
+ArmName = Annotated[str, typer.Option(help="Arm of the pilot.")]
+Against = Annotated[str, typer.Option(help="Arm of the pilot to compare with.")]
+
+
+@plan.command(
+    epilog=examples(
+        "phasefusion plan equivalence --margin 2.5 --discordance 13.9",
+        "phasefusion plan equivalence --discordance 13.9 --n 446",
+        "phasefusion plan equivalence --discordance 14 --icc 0.1 --cluster-size 3",
+        "phasefusion plan equivalence --from runs/pilot --against union",
+    )
+)
+def equivalence(
+    margin: Margin = 2.5,
+    discordance: Discordance = None,
+    difference: Annotated[
+        float, typer.Option(help="Points that the arms truly differ by.")
+    ] = 0.0,
+    n: Size = None,
+    power: Power = 0.8,
+    alpha: Alpha = 0.05,
+    design_effect: Effect = None,
+    icc: Icc = None,
+    cluster_size: ClusterSize = None,
+    runs: Runs = None,
+    arm: ArmName = "fusion",
+    against: Against = "single",
+    cluster: By = Cluster.auto,
+    as_json: JsonFlag = False,
+) -> None:
+    """Plan a test that two arms are equally accurate within a margin (TOST)."""
+    from phasefusion import planning
+
+    cases: dict[str, tuple[float, Design]] = {}
+    if runs:
+        refuse(
+            "comes from the pilot of --from",
+            discordance=discordance,
+            design_effect=design_effect,
+            icc=icc,
+        )
+        pair = estimate(runs, cluster).pair(arm, against)
+        design = pair.design(cluster_size)
+        share = pair.discordance.mean
+        cases["at the pilot's discordance"] = (share.value, design)
+        cases["at the upper end of its interval"] = (share.high, design)
+    elif discordance is None:
+        raise typer.BadParameter("give --discordance, or --from RUN")
+    else:
+        design = design_of(design_effect, icc, cluster_size)
+        cases["items"] = (discordance / 100, design)
+    plans: dict[str, Plan] = {}
+    for name, (share_of, design) in cases.items():
+        common: dict[str, Any] = {
+            "discordance": share_of,
+            "difference": difference / 100,
+            "alpha": alpha,
+            "design": design,
+        }
+        if n is None:
+            made = planning.tost_items(margin=margin / 100, power=power, **common)
+            plans[name] = made
+            continue
+        label = "" if len(cases) == 1 else f", {name}"
+        plans[f"this margin{label}"] = planning.tost_power(
+            n, margin=margin / 100, **common
+        )
+        plans[f"margin with power {power:g}{label}"] = planning.tost_margin(
+            n, power=power, **common
+        )
+    print_plans(plans, as_json)
+
+
+@plan.command(
+    epilog=examples(
+        "phasefusion plan difference --difference 3 --discordance 15",
+        "phasefusion plan difference --rates 18.2 10.1 --both 6",
+        "phasefusion plan difference --discordance 15 --n 600",
+        "phasefusion plan difference --from runs/pilot --of 'half-step change'",
+    )
+)
+def difference(
+    difference: Annotated[
+        float | None,
+        typer.Option(min=-100, max=100, help="Points that the arms truly differ by."),
+    ] = None,
+    discordance: Discordance = None,
+    rates: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Percent that each arm has: right answers, or changed ones."),
+    ] = None,
+    both: Annotated[
+        float | None,
+        typer.Option(help="Percent that both have, with --rates (independent arms)."),
+    ] = None,
+    n: Size = None,
+    power: Power = 0.8,
+    alpha: Alpha = 0.05,
+    test: Annotated[PValue, typer.Option(help="P-value.")] = PValue.exact,
+    design_effect: Effect = None,
+    icc: Icc = None,
+    cluster_size: ClusterSize = None,
+    runs: Runs = None,
+    arm: ArmName = "fusion",
+    against: Against = "single",
+    of: Annotated[Of, typer.Option(help="What is compared, of --from.")] = Of.accuracy,
+    cluster: By = Cluster.auto,
+    as_json: JsonFlag = False,
+) -> None:
+    """Plan a test that two arms differ, in accuracy or in flips (McNemar)."""
+    from phasefusion import planning
+
+    delta = None if difference is None else difference / 100
+    if runs:
+        refuse(
+            "comes from the pilot of --from",
+            discordance=discordance,
+            rates=rates,
+            both=both,
+            design_effect=design_effect,
+            icc=icc,
+        )
+        pair = estimate(runs, cluster).pair(arm, against, of.value)
+        share, design = pair.discordance.mean.value, pair.design(cluster_size)
+        delta = pair.difference.mean.value if delta is None else delta
+    else:
+        design = design_of(design_effect, icc, cluster_size)
+        delta, share = _arms_differ(delta, discordance, rates, both)
+    common: dict[str, Any] = {
+        "discordance": share,
+        "alpha": alpha,
+        "test": test.value,
+        "design": design,
+    }
+    plans: dict[str, Plan] = {}
+    if n is None:
+        if delta is None:
+            raise typer.BadParameter(
+                "give --difference or --rates, or the reverse: --n"
+            )
+        plans["items"] = planning.mcnemar_items(difference=delta, power=power, **common)
+    else:
+        if delta is not None:
+            plans["this difference"] = planning.mcnemar_power(
+                n, difference=delta, **common
+            )
+        plans[f"difference with power {power:g}"] = planning.mcnemar_difference(
+            n, power=power, **common
+        )
+    print_plans(plans, as_json)
+
+
+def _arms_differ(
+    delta: float | None,
+    discordance: float | None,
+    rates: tuple[float, float] | None,
+    both: float | None,
+) -> tuple[float | None, float]:
+    """Difference and discordance as fractions, from what was given of them."""
+    from phasefusion.planning import discordance_of
+
+    if rates is None:
+        if both is not None:
+            raise typer.BadParameter("--both goes with --rates")
+        if discordance is None:
+            raise typer.BadParameter("give --discordance, --rates, or --from RUN")
+        return delta, discordance / 100
+    if delta is not None or discordance is not None:
+        raise typer.BadParameter(
+            "--rates give the difference and, with --both, the discordance"
+        )
+    first, second = (rate / 100 for rate in rates)
+    shared = None if both is None else both / 100
+    return first - second, discordance_of(first, second, shared)
+
+
+@plan.command(
+    epilog=examples(
+        "phasefusion plan interval --rate 60 --half-width 3",
+        "phasefusion plan interval --rate 20 --n 600 --method clopper-pearson",
+        "phasefusion plan interval --rate 60 --half-width 3 --icc 0.1 --cluster-size 3",
+        "phasefusion plan interval --from runs/pilot --of 'accuracy, fusion' --n 900",
+    )
+)
+def interval(
+    rate: Annotated[
+        float | None, typer.Option(min=0, max=100, help="Percent: accuracy, flips.")
+    ] = None,
+    half_width: Annotated[
+        float | None, typer.Option(help="Points to either side of the rate.")
+    ] = None,
+    n: Size = None,
+    method: Annotated[Interval, typer.Option()] = Interval.wilson,
+    level: Level = 0.95,
+    design_effect: Effect = None,
+    icc: Icc = None,
+    cluster_size: ClusterSize = None,
+    runs: Runs = None,
+    of: Annotated[
+        str,
+        typer.Option(help="Rate of the pilot, by its name in plan --from."),
+    ] = "accuracy, fusion",
+    cluster: By = Cluster.auto,
+    as_json: JsonFlag = False,
+) -> None:
+    """Plan the width of the interval of a rate."""
+    from phasefusion import planning
+
+    if runs:
+        refuse(
+            "comes from the pilot of --from",
+            rate=rate,
+            design_effect=design_effect,
+            icc=icc,
+        )
+        found = estimate(runs, cluster).rates
+        if of not in found:
+            raise typer.BadParameter(f"--of {of!r}: the pilot has {', '.join(found)}")
+        share, design = found[of].mean.value, found[of].design(cluster_size)
+    elif rate is None:
+        raise typer.BadParameter("give --rate, or --from RUN")
+    else:
+        share, design = rate / 100, design_of(design_effect, icc, cluster_size)
+    if (n is None) == (half_width is None):
+        raise typer.BadParameter("give either --half-width or --n")
+    common: dict[str, Any] = {
+        "rate": share,
+        "method": method.value,
+        "confidence_level": level,
+        "design": design,
+    }
+    made: Plan
+    if n is not None:
+        made = planning.interval_width(n, **common)
+    else:
+        made = planning.interval_items(
+            half_width=float(half_width or 0) / 100, **common
+        )
+    print_plans({"interval": made}, as_json)
+
+
+@plan.command(
+    epilog=examples(
+        "phasefusion plan floor --upper 1",
+        "phasefusion plan floor --flip-rate 18.7 --ratio 8",
+        "phasefusion plan floor --n 599 --flip-rate 18.7",
+    )
+)
+def floor(
+    upper: Annotated[
+        float | None, typer.Option(help="Percent that the floor must be below.")
+    ] = None,
+    flip_rate: Annotated[
+        float | None, typer.Option(help="Percent: the flips that are compared with it.")
+    ] = None,
+    ratio: Annotated[
+        float | None, typer.Option(help="How many floors the flip rate must be.")
+    ] = None,
+    n: Annotated[
+        int | None, typer.Option("--n", min=1, help="Items run twice.")
+    ] = None,
+    level: Level = 0.95,
+    as_json: JsonFlag = False,
+) -> None:
+    """Plan re-runs with everything fixed, of which none may change its answer."""
+    from phasefusion import planning
+
+    flips = None if flip_rate is None else flip_rate / 100
+    made: Plan
+    if n is not None:
+        refuse("goes without --n", upper=upper, ratio=ratio)
+        made = planning.floor_upper(n, flip_rate=flips, confidence_level=level)
+    elif upper is None and (flip_rate is None or ratio is None):
+        raise typer.BadParameter("give --upper, or --flip-rate and --ratio, or --n")
+    else:
+        made = planning.floor_items(
+            upper=None if upper is None else upper / 100,
+            flip_rate=flips,
+            ratio=ratio,
+            confidence_level=level,
+        )
+    print_plans({"floor": made}, as_json)
+
+
+@plan.command(
+    epilog=examples(
+        "phasefusion plan auroc --auroc 0.83 --positive 57 --half-width 0.03",
+        "phasefusion plan auroc --from runs/pilot --n 500",
+    )
+)
+def auroc(
+    auroc: Annotated[float | None, typer.Option(help="Expected AUROC.")] = None,
+    positive: Annotated[
+        float | None, typer.Option(help="Percent of items that flip.")
+    ] = None,
+    half_width: Annotated[
+        float | None, typer.Option(help="Of the interval, in units of the AUROC.")
+    ] = None,
+    n: Size = None,
+    level: Level = 0.95,
+    runs: Runs = None,
+    arm: ArmName = "single",
+    cluster: By = Cluster.auto,
+    as_json: JsonFlag = False,
+) -> None:
+    """Plan the width of the interval of an AUROC (margin against order flips)."""
+    from phasefusion import planning
+
+    known: dict[str, Any] = {"confidence_level": level}
+    if runs:
+        refuse("comes from the pilot of --from", auroc=auroc, positive=positive)
+        found = estimate(runs, cluster).auroc
+        if arm not in found:
+            raise typer.BadParameter(
+                f"--arm {arm!r}: the pilot has an AUROC for "
+                f"{', '.join(found) or 'no arm: it needs margins and order flips'}"
+            )
+        known["pilot"] = found[arm]
+    elif auroc is None or positive is None:
+        raise typer.BadParameter("give --auroc and --positive, or --from RUN")
+    else:
+        known |= {"auroc": auroc, "positive_share": positive / 100}
+    if (n is None) == (half_width is None):
+        raise typer.BadParameter("give either --half-width or --n")
+    made: Plan
+    if n is not None:
+        made = planning.auroc_width(n, **known)
+    else:
+        made = planning.auroc_items(half_width=float(half_width or 0), **known)
+    print_plans({"auroc": made}, as_json)
+
+
+@plan.command(
+    epilog=examples(
+        "phasefusion plan risk --alpha 0.2 --delta 0.1 --risk 10",
+        "phasefusion plan risk --alpha 0.2 --delta 0.1 --n 25",
+    )
+)
+def risk(
+    alpha: Annotated[float, typer.Option(help="Risk to control, a fraction.")] = 0.2,
+    delta: Annotated[
+        float, typer.Option(help="Chance to certify a greater risk, a fraction.")
+    ] = 0.1,
+    risk: Annotated[
+        float, typer.Option(min=0, max=100, help="True percent of errors.")
+    ] = 0.0,
+    n: Annotated[
+        int | None,
+        typer.Option("--n", min=1, help="Items that the strictest threshold selects."),
+    ] = None,
+    power: Power = 0.8,
+    as_json: JsonFlag = False,
+) -> None:
+    """Plan calibration items for fixed-sequence risk control."""
+    from phasefusion import planning
+
+    known: dict[str, Any] = {"alpha": alpha, "delta": delta, "risk": risk / 100}
+    made: Plan
+    if n is not None:
+        made = planning.risk_power(n, **known)
+    else:
+        made = planning.risk_items(power=power, **known)
+    print_plans({"risk": made}, as_json)

@@ -1,0 +1,203 @@
+"""Samples that certify a risk for the answers that are kept."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasefusion.errors import StatisticsError
+from phasefusion.planning._plans import Plan, percent_of
+from phasefusion.stats import smallest_certifiable
+from phasefusion.stats._numbers import fraction_in
+
+#: No plan allows more errors; taken a chunk at a time.
+_MOST_ERRORS = 1 << 20
+_CHUNK = 4096
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RiskPlan(Plan):
+    """Whether the first threshold of a walk can be certified.
+
+    Attributes
+    ----------
+    n : int
+        Calibration items that the strictest threshold selects.
+    alpha, delta : float
+        Risk to control, and chance to certify a threshold above it.
+    risk : float
+        True share of errors among those items.
+    allowed_errors : int
+        The most errors that certify; -1 when n is below n_min.
+    power : float
+        Chance of no more errors than those: otherwise the walk certifies nothing.
+    n_min : int
+        The smallest selection that certifies without any error.
+    target : float or None
+        The power that n was made for.
+    """
+
+    n: int
+    alpha: float
+    delta: float
+    risk: float
+    allowed_errors: int
+    power: float
+    n_min: int
+    target: float | None = None
+
+    title: ClassVar[str] = "Risk control (first threshold of the fixed sequence)"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Label and value of everything it says, as text."""
+        allowed = str(self.allowed_errors)
+        if self.allowed_errors < 0:
+            allowed = f"none certify: at least {self.n_min} items are needed"
+        return [
+            ("sample", f"{self.n} items at the strictest threshold"),
+            ("risk to control", percent_of(self.alpha)),
+            ("with error probability", percent_of(self.delta)),
+            ("true risk", percent_of(self.risk)),
+            ("errors allowed", allowed),
+            ("chance to certify", percent_of(self.power)),
+            ("smallest sample, without errors", f"{self.n_min} items"),
+        ]
+
+
+def risk_power(n: int, *, alpha: float, delta: float, risk: float = 0.0) -> RiskPlan:
+    """Chance that the first threshold of a fixed-sequence walk is certified.
+
+    Parameters
+    ----------
+    n : int
+        Calibration items that the strictest threshold selects, >= 1.
+    alpha, delta : float
+        As in `stats.fixed_sequence`, in (0, 1).
+    risk : float, default 0.0
+        True share of errors among the items selected, in [0, 1].
+
+    Returns
+    -------
+    RiskPlan
+        From the binomial law, without approximation.
+
+    Raises
+    ------
+    StatisticsError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> [risk_power(n, alpha=0.2, delta=0.1).allowed_errors for n in (10, 25, 50, 100)]
+    [-1, 2, 5, 14]
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise StatisticsError(f"n must be a whole number >= 1, it is {n}")
+    n_min = smallest_certifiable(alpha, delta)
+    fraction_in(risk, "risk", closed=True)
+    return _plan(n, alpha, delta, risk, n_min, None)
+
+
+def risk_items(
+    *, alpha: float, delta: float, risk: float = 0.0, power: float = 0.8
+) -> RiskPlan:
+    """Count the items that the strictest threshold must select to be certified.
+
+    Parameters
+    ----------
+    alpha, delta, risk
+        As in `risk_power`; risk must be below alpha.
+    power : float, default 0.8
+        In (0, 1).
+
+    Returns
+    -------
+    RiskPlan
+        Of the smallest n that reaches the power. Allowed errors are whole, so a
+        slightly greater n may fall short of it again.
+
+    Raises
+    ------
+    StatisticsError
+        If a number is out of range, or no sample does it.
+
+    Examples
+    --------
+    >>> risk_items(alpha=0.2, delta=0.1).n
+    11
+    >>> risk_items(alpha=0.2, delta=0.1, risk=0.1).n
+    63
+    """
+    from scipy.special import bdtr
+
+    n_min = smallest_certifiable(alpha, delta)
+    fraction_in(risk, "risk", closed=True)
+    fraction_in(power, "power")
+    if risk >= alpha:
+        raise StatisticsError(
+            f"the true risk is {risk:g}; a risk of {alpha:g} is certified only by "
+            "mistake"
+        )
+    for first in range(0, _MOST_ERRORS, _CHUNK):
+        errors = np.arange(first, first + _CHUNK)
+        sizes = _least_sizes(errors, alpha, delta)
+        enough = np.flatnonzero(bdtr(errors, sizes, risk) >= power)
+        if len(enough):
+            return _plan(int(sizes[enough[0]]), alpha, delta, risk, n_min, power)
+    raise StatisticsError(
+        f"more than {int(sizes[-1])} items at the strictest threshold would be needed; "
+        "ask for less"
+    )
+
+
+def _least_sizes(
+    errors: NDArray[np.int64], alpha: float, delta: float
+) -> NDArray[np.int64]:
+    """Smallest n with P(Bin(n, alpha) <= k) <= delta, for each number k of errors.
+
+    With k errors allowed the chance to certify falls in n, so no other n matters.
+    """
+    from scipy.special import bdtr
+
+    fails, passes = errors.copy(), errors + 1
+    while (late := bdtr(errors, passes, alpha) > delta).any():
+        fails[late] = passes[late]
+        passes[late] *= 2
+    while (wide := passes - fails > 1).any():
+        middle = np.where(wide, (fails + passes) // 2, passes)
+        good = bdtr(errors, middle, alpha) <= delta
+        passes = np.where(good, middle, passes)
+        fails = np.where(good, fails, middle)
+    return passes
+
+
+def allowed_errors(n: int, alpha: float, delta: float) -> int:
+    """Return the most errors k with P(Bin(n, alpha) <= k) <= delta; -1 for none."""
+    from scipy.special import bdtr, bdtrik
+
+    start = float(bdtrik(delta, n, alpha))
+    k = -1 if math.isnan(start) else max(-1, min(math.floor(start), n - 1))
+    while k + 1 < n and float(bdtr(k + 1, n, alpha)) <= delta:
+        k += 1
+    while k >= 0 and float(bdtr(k, n, alpha)) > delta:
+        k -= 1
+    return k
+
+
+def _plan(
+    n: int,
+    alpha: float,
+    delta: float,
+    risk: float,
+    n_min: int,
+    target: float | None,
+) -> RiskPlan:
+    from scipy.special import bdtr
+
+    k = allowed_errors(n, alpha, delta)
+    power = 0.0 if k < 0 else float(bdtr(k, n, risk))
+    return RiskPlan(n, alpha, delta, risk, k, power, n_min, target)

@@ -1,0 +1,95 @@
+"""What a comparison warns of."""
+
+from compare_runs import answer, write_run
+
+from phasefusion.compare import compare
+from phasefusion.stats import clustered_mean
+
+
+def same_twice(tmp_path, a, b):
+    passes = [[answer(f"q{i}", i % 4, **extra) for i in range(8)] for extra in (a, b)]
+    return [
+        write_run(tmp_path / name, rows)
+        for name, rows in zip("ab", passes, strict=True)
+    ]
+
+
+def test_identical_answers_on_recorded_frames(tmp_path):
+    runs = same_twice(tmp_path, {"frame_indices": [1]}, {"frame_indices": [1]})
+    made = compare(*runs)
+    assert made.notices[0] == (
+        "identical answers on all 8 items - same evidence? of 8 items with recorded "
+        "frames 8 have the same on both sides, and every text is the same; do not "
+        "count them as two independent runs"
+    )
+    assert made.outcome.mcnemar.pvalue == 1.0
+    assert made.items == ()
+
+
+def test_identical_answers_on_other_frames(tmp_path):
+    runs = same_twice(
+        tmp_path, {"frame_indices": [1]}, {"frame_indices": [2], "text": "so"}
+    )
+    assert (
+        "of 8 items with recorded frames 0 have the same" in compare(*runs).notices[0]
+    )
+    assert "every text" not in compare(*runs).notices[0]
+
+
+def test_identical_answers_without_frames(tmp_path):
+    notice = compare(*same_twice(tmp_path, {}, {})).notices[0]
+    assert "same evidence? frames are not recorded on both sides" in notice
+
+
+def test_one_different_answer_is_enough(tmp_path):
+    a = write_run(tmp_path / "a", [answer(f"q{i}", 0) for i in range(8)])
+    b = write_run(tmp_path / "b", [answer(f"q{i}", int(i == 5)) for i in range(8)])
+    assert not any("identical" in notice for notice in compare(a, b).notices)
+
+
+def test_a_run_with_itself(tmp_path):
+    run = write_run(tmp_path, [answer("q", 0)])
+    assert compare(run, run).notices == ("both sides are the same arm of the same run",)
+
+
+def test_videos_that_are_known_and_not_used(tmp_path):
+    runs = [
+        write_run(
+            tmp_path / name,
+            [
+                answer(f"q{i}", (i // 3 + s * (i % 5)) % 4, video_id=f"v{i // 3}")
+                for i in range(30)
+            ],
+        )
+        for s, name in enumerate("ab")
+    ]
+    made = compare(*runs)
+    (notice,) = [n for n in made.notices if "videos" in n]
+    assert "the 30 questions are about 10 videos" in notice
+    clustered = compare(*runs, cluster="video")
+    mean = clustered.outcome.difference
+    assert f"[{100 * mean.low:.2f}, {100 * mean.high:.2f}] points" in notice
+    assert not any("videos" in n for n in clustered.notices)
+    assert mean.n_clusters == 10
+    assert made.outcome.difference.n_clusters == 30
+    values = [((i // 3) % 4 == 0) - ((i // 3 + i % 5) % 4 == 0) for i in range(30)]
+    assert mean == clustered_mean(values, [i // 3 for i in range(30)])
+
+
+def test_one_question_a_video_is_no_cluster(tmp_path):
+    runs = [
+        write_run(
+            tmp_path / name,
+            [answer(f"q{i}", i * s % 4, video_id=f"v{i}") for i in range(6)],
+        )
+        for s, name in enumerate("ab")
+    ]
+    assert not any("videos" in notice for notice in compare(*runs).notices)
+
+
+def test_other_question_files(tmp_path):
+    rows = [answer("q1", 0), answer("q2", 1)]
+    a = write_run(tmp_path / "a", rows, hashes={"quiz": {"q1": "aa", "q2": "bb"}})
+    b = write_run(tmp_path / "b", rows, hashes={"quiz": {"q1": "aa", "q2": "cc"}})
+    (notice,) = [n for n in compare(a, b).notices if "question files" in n]
+    assert notice.startswith("1 questions are not the same")

@@ -1,0 +1,41 @@
+"""The examples in the docstrings of every module run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import phasefusion
+
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(phasefusion.__path__, "phasefusion.")
+    if not module.name.rpartition(".")[2].startswith("__")
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name):
+    module = importlib.import_module(name)
+    assert doctest.testmod(module).failed == 0
+
+
+def test_no_example_is_left_out():
+    parser = doctest.DocTestFinder()
+    for name in MODULES:
+        for found in parser.find(importlib.import_module(name)):
+            for example in found.examples:
+                assert doctest.SKIP not in example.options, found.name
+
+
+@pytest.mark.parametrize("name", ["frames", "grid", "orders", "fusion", "stats"])
+def test_every_public_function_has_an_example(name):
+    module = importlib.import_module(f"phasefusion.{name}")
+    for public in module.__all__:
+        value = getattr(module, public)
+        if inspect.isroutine(value):
+            assert ">>>" in value.__doc__, public
