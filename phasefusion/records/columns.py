@@ -237,6 +237,10 @@ def assemble(raw: RawColumns) -> Passes:
     logprobs = _logprobs(raw, n_options, out["logprobs"])
     answer = raw.integers("answer", null=-1, below=n_options, out=out["answer"])
     invalid = _mark_invalid(raw, n_options, logprobs, answer)
+    if raw.n and answer.max() < 0 and invalid.count(None) == raw.n:
+        raise OddInputError(
+            "no pass has an answer, or a reason why not; is the field named so?"
+        )
     return Passes(
         items=_item_infos(raw, first, n_options, gold),
         item=item,

@@ -191,22 +191,25 @@ def meaning(row: Mapping[str, Any]) -> Iterator[Problem]:
 def _phase(row: Mapping[str, Any]) -> Iterator[Problem]:
     if row["phase"] is None:
         return
-    phase = Fraction(*map(int, row["phase"]))
+    num, den = map(int, row["phase"])
     n_phases, index = int(row["n_phases"]), int(row["phase_index"])
     origin = row.get("origin")
-    if origin is not None:
-        wanted = (index + Fraction(*map(int, origin))) / n_phases
-        if phase != wanted:
+    if origin is None:  # any origin in [0, 1) will do
+        if not index * den <= num * n_phases < (index + 1) * den:
             yield (
                 "phase",
                 "phase",
-                f"phase is {phase}, not (phase_index + origin) / n_phases = {wanted}",
+                f"phase is {num}/{den}, outside of part {index} of {n_phases} of a "
+                "step",
             )
-    elif not Fraction(index, n_phases) <= phase < Fraction(index + 1, n_phases):
+        return
+    top, bottom = map(int, origin)
+    if num * n_phases * bottom != (index * bottom + top) * den:
+        wanted = (index + Fraction(top, bottom)) / n_phases
         yield (
             "phase",
             "phase",
-            f"phase is {phase}, outside of part {index} of {n_phases} of a step",
+            f"phase is {num}/{den}, not (phase_index + origin) / n_phases = {wanted}",
         )
 
 
