@@ -112,7 +112,9 @@ def _describe(path: Path) -> dict[str, Any]:
         },
         "passes": len(passes),
         "items": len(passes.items),
-        "videos": len({(i.benchmark, i.video_id) for i in passes.items} - {None}),
+        "videos": len(
+            {(i.benchmark, i.video_id) for i in passes.items if i.video_id is not None}
+        ),
         "with_gold": sum(info.gold is not None for info in passes.items),
         "missing_passes": int(missing.sum()),
         "missing_reasons": [
@@ -123,7 +125,7 @@ def _describe(path: Path) -> dict[str, Any]:
         "by_arm": _by_arm(passes, missing),
         "by_phase": _by_phase(passes, missing),
         "by_order": _by_order(passes, n_options, missing),
-        "absent_passes": _absent(passes, n_options),
+        "absent_passes": _absent(passes),
         "fields": _fields(file),
         "made": None if run is None else _made(run),
     }
@@ -238,7 +240,7 @@ def _by_phase(passes: Passes, missing: NDArray[np.bool_]) -> list[dict[str, Any]
 def _by_order(
     passes: Passes, n_options: NDArray[np.object_], missing: NDArray[np.bool_]
 ) -> list[dict[str, Any]]:
-    """Count by order; orders that come last when there are too many are left out."""
+    """Count by order, with the number of options it is one of."""
     found = []
     for k in sorted({info.n_options for info in passes.items}):
         chosen = n_options == k
@@ -260,20 +262,27 @@ def _by_order(
     return found
 
 
-def _absent(passes: Passes, n_options: NDArray[np.object_]) -> dict[str, Any]:
-    """Count passes that most items of their number of options have and some have not.
+def _absent(passes: Passes) -> dict[str, Any]:
+    """Count passes that other items of their number of options have.
 
-    Every item is expected to have, of every arm that there is, as many passes as any
-    item with the same number of options.
+    Every item is expected to have, in every arm that there is and at each of its
+    phases, as many passes as any item with as many options; short clips may have fewer
+    phases.
     """
     arms = passes.arm.astype(str)
     rows, code = _groups(arms, passes.shifted)
     counts = np.zeros((len(passes.items), len(rows)), np.int64)
     np.add.at(counts, (passes.item, code), 1)
+    n_phases = np.zeros_like(counts)
+    np.maximum.at(n_phases, (passes.item, code), passes.n_phases)
     of_item = np.array([info.n_options for info in passes.items], np.int64)
     expected = np.zeros_like(counts)
     for k in np.unique(of_item):
-        expected[of_item == k] = counts[of_item == k].max(axis=0, initial=0)
+        chosen = of_item == k
+        phases = n_phases[chosen]
+        a_phase = -(-counts[chosen] // np.maximum(phases, 1)).max(axis=0, initial=0)
+        phases = np.where(phases, phases, phases.max(axis=0, initial=0))
+        expected[chosen] = phases * a_phase
     lacking = expected - counts
     return {
         "expected": int(expected.sum()),
@@ -289,12 +298,12 @@ def _absent(passes: Passes, n_options: NDArray[np.object_]) -> dict[str, Any]:
 
 
 def _fields(file: Path) -> list[dict[str, Any]]:
-    """How many passes have every field, and have something in it."""
+    """Count passes that have a field, and that have something in it."""
     there: Counter[str] = Counter()
     null: Counter[str] = Counter()
     for _, rows in PassLines(file).rows():
         for row in rows:
-            there.update(row)
+            there.update(row.keys())
             null.update(name for name, value in row.items() if value is None)
     known = [name for name in rules.FIELDS if name in there]
     names = known + [name for name in there if name not in rules.FIELDS]
@@ -310,7 +319,7 @@ def _fields(file: Path) -> list[dict[str, Any]]:
 
 
 def _made(run: Mapping[str, Any]) -> dict[str, Any]:
-    """What run.json says about the making, without paths of questions and commands."""
+    """Return what run.json says, without paths of questions and commands."""
     settings = run.get("settings") or {}
     scorer = settings.get("scorer") or {}
     return {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from phasefusion.errors import RecordError
-from phasefusion.records import _json, rules
+from phasefusion.records import _json
 from phasefusion.records.files import (
     FIXED,
     PASSES_FILE,
@@ -308,9 +308,7 @@ def _questions(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for run in runs:
         of_run = (run.get("questions") or {}).get("items")
         if not isinstance(of_run, dict):
-            counts = [(run.get("questions") or {}).get("n") for run in runs]
-            known = [n for n in counts if rules.is_integer(n)]
-            return {"n": max(known) if len(known) == len(runs) else None}
+            return {"n": None}  # some may be in several of the runs
         for benchmark, hashes in of_run.items():
             items.setdefault(benchmark, {}).update(hashes)
     return {"n": sum(map(len, items.values())), "items": items}
