@@ -280,7 +280,7 @@ def _absent(passes: Passes) -> dict[str, Any]:
     for k in np.unique(of_item):
         chosen = of_item == k
         phases = n_phases[chosen]
-        a_phase = -(-counts[chosen] // np.maximum(phases, 1)).max(axis=0, initial=0)
+        a_phase = (-(-counts[chosen] // np.maximum(phases, 1))).max(axis=0, initial=0)
         phases = np.where(phases, phases, phases.max(axis=0, initial=0))
         expected[chosen] = phases * a_phase
     lacking = expected - counts
@@ -403,6 +403,6 @@ def _cell(value: Any) -> str:
         return "yes" if value else "no"
     text = value if isinstance(value, str) else _json.dumps(value).decode()
     text = " ".join(text.split())
-    for mark in ("\\", "|", "<", "`", "*", "_"):
+    for mark in ("\\", "|", "<", "`", "*"):
         text = text.replace(mark, "&lt;" if mark == "<" else "\\" + mark)
     return text
