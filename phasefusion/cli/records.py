@@ -185,7 +185,7 @@ def export(
 
     if not anonymous:
         raise typer.BadParameter(
-            "there is one form of export, --anonymous; records convert copies everything"
+            "the one form of export is --anonymous; records convert copies everything"
         )
     if salt is not None and not hash_ids:
         raise typer.BadParameter("--salt goes with --hash-ids only")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from phasefusion.records.columns import Passes
 
 #: Of what is in the file; another one is not read.
-FORMAT = 1
+FORMAT = 2
 SUFFIX = ".cache.parquet"
 _KEY = b"phasefusion.passes"
 #: A file changed in the same tick of a coarse clock may keep its times.
@@ -58,7 +58,7 @@ def load_or_parse(
             return found
     made = parse()
     digest = sha256(path)
-    if _identity(path) == before:  # nobody has written meanwhile
+    if len(made) and _identity(path) == before:  # nobody has written meanwhile
         key = before | {"sha256": digest}
         for place in _places(path, folder):
             if _store(place, made, key):
@@ -110,7 +110,9 @@ def _load(place: Path, path: Path, identity: dict[str, int]) -> Passes | None:
     except ImportError:
         return None
     try:
-        file = pq.ParquetFile(place, memory_map=True)
+        file = pq.ParquetFile(
+            place, memory_map=True, page_checksum_verification=True
+        )
         with file:
             key = _json.loads(file.metadata.metadata[_KEY])
             if not _is_current(key, path, identity):
@@ -149,8 +151,10 @@ def _store(place: Path, passes: Passes, key: dict[str, Any]) -> bool:
                 file,
                 table.schema,
                 compression="none",  # the numbers do not get smaller
-                use_dictionary=_CODED,
+                # where a column has too many values for one, Parquet stops using it
+                use_dictionary=[*_CODED, "option_mass", "seconds"],
                 write_statistics=False,
+                write_page_checksum=True,
             ) as writer,
         ):
             writer.write_table(table, row_group_size=max(len(passes), 1))

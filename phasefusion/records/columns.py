@@ -388,6 +388,9 @@ def _item_infos(
         _checked(name, coded)
         for name, coded in zip(OF_ITEM, raw.infos(first), strict=True)
     )
+    for k, values in zip(n_options[first].tolist(), same, strict=True):
+        if values is not None and len(values) != k:
+            raise OddInputError("same_options has another length than n_options")
     return make_items(
         [
             Coded(question.code[first], question.table).values().tolist(),

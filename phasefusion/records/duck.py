@@ -73,6 +73,7 @@ def read(path: Path) -> RawColumns:
         If DuckDB cannot read it, or might read it otherwise than it is.
     """
     import duckdb
+    import pyarrow as pa
 
     name = str(path.resolve())
     if re.search(r"[*?\[\]{}]|://", name):
@@ -92,7 +93,7 @@ def read(path: Path) -> RawColumns:
             reader = cursor.sql(query, params=[name]).to_arrow_reader(_BATCH_ROWS)
             for batch in reader:
                 collected.add(batch)
-    except duckdb.Error as error:
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
         raise OddInputError(f"DuckDB: {error}") from None
     return collected.columns()
 
