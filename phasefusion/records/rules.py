@@ -204,6 +204,9 @@ def _phase(row: Mapping[str, Any]) -> Iterator[Problem]:
             )
         return
     top, bottom = map(int, origin)
+    if top >= bottom:
+        yield "phase", "origin", f"origin is {top}/{bottom}, not below 1"
+        return
     if num * n_phases * bottom != (index * bottom + top) * den:
         wanted = (index + Fraction(top, bottom)) / n_phases
         yield (
