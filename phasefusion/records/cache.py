@@ -110,9 +110,7 @@ def _load(place: Path, path: Path, identity: dict[str, int]) -> Passes | None:
     except ImportError:
         return None
     try:
-        file = pq.ParquetFile(
-            place, memory_map=True, page_checksum_verification=True
-        )
+        file = pq.ParquetFile(place, memory_map=True, page_checksum_verification=True)
         with file:
             key = _json.loads(file.metadata.metadata[_KEY])
             if not _is_current(key, path, identity):

@@ -93,7 +93,7 @@ class Merged:
 def merge(
     sources: Sequence[str | Path], out: str | Path, *, keep: Keep | None = None
 ) -> Merged:
-    """Merge runs into one, in the order in which passes first appear.
+    """Merge runs into one, the passes of one source after those of the one before.
 
     Passes that are the same in everything but the time they took are written once.
     Passes with the same key (`pass_key`) and other contents are a conflict, and so are

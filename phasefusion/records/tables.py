@@ -52,6 +52,7 @@ def source_blocks(path: Path) -> tuple[Blocks, dict[str, Any] | None]:
             f"{path}: passes are read from run folders, .jsonl, .parquet and .arrow; "
             "phasefusion records import reads other tables"
         )
+    path.stat()  # that there is none is said before anything is written
     return _line_blocks(path), run
 
 
@@ -201,14 +202,13 @@ def _find_kinds(blocks: Iterable[Sequence[Row]]) -> dict[str, str]:
             for name, value in row.items():
                 if name in rules.FIELDS:
                     known[name] = None
-                elif value is not None:
-                    seen.setdefault(name, set()).add(type(value))
                 else:
-                    seen.setdefault(name, set())
-    found = {
-        n: _known_kind(n) for n in rules.FIELDS if n in known or n in rules.REQUIRED
-    }
-    names = {str: "text", float: "number", bool: "truth"}
+                    types = seen.setdefault(name, set())
+                    if value is not None:
+                        types.add(_type(value))
+    wanted = {*known, *rules.REQUIRED}
+    found = {name: _known_kind(name) for name in rules.FIELDS if name in wanted}
+    names = {str: "text", float: "number", bool: "truth", int: "integer"}
     for name, types in seen.items():
         (kind, *more) = types or {dict}
         found[name] = "json" if more else names.get(kind, "json")
