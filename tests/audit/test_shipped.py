@@ -11,7 +11,7 @@ from phasefusion.audit import SHIPPED, audit, load_claims
 from phasefusion.audit.evaluation import names_in
 
 SHARED = os.environ.get("PHASEFUSION_SHARED")
-#: Verdicts of the reference in ours; where it says something else the text is ambiguous.
+#: Verdicts of the reference in ours; where it says another, the text is ambiguous.
 _WORDS = {
     "consistent": "agrees",
     "derived": "agrees",
