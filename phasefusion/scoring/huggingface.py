@@ -163,7 +163,6 @@ class HFOptionScorer:
             raise ScoringError(f"pixel_frames is {pixel_frames}; it must be at least 1")
         check_model(model)
         tokenizer, template, processor = unpack(processor, tokenizer)
-        check_vocabulary(model, tokenizer)
         if model.config.model_type in OWN_FAMILIES and frames_as is None:
             if pixels is None:
                 pixels = model_pixels(processor_pixels(processor), model.config)
@@ -177,6 +176,7 @@ class HFOptionScorer:
                 template = None  # it may have another one for videos
         family.template = family.template or template
         family.pixel_frames = pixel_frames
+        check_vocabulary(model, tokenizer)
         default = PromptTemplate() if score == "letter" else TEXT_PROMPT
         prompt = default if prompt is None else prompt
         if score == "letter" and not prompt.lists_letters:
