@@ -26,7 +26,12 @@ from phasefusion.grid import PhaseGrid
 from phasefusion.progress import Advance, Listener, follow
 from phasefusion.records import RunWriter
 from phasefusion.scoring.letters import merge_repeats
+from phasefusion.scoring.protocol import ScoreRequest
 from phasefusion.video import Clip, Video, read_clips
+
+#: A call that scores several questions ends with the question that reaches this many;
+#: what a run that is killed has to do again.
+_PASSES_A_CALL = 256
 
 if TYPE_CHECKING:
     from phasefusion.cache import FrameCache
@@ -158,6 +163,20 @@ class Task:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Passes of a task that one call can score: phases (of a view) times orders."""
+
+    task: Task
+    view: Clip
+    phases: Sequence[int]
+    orders: NDArray[np.int64]
+
+    @property
+    def n_passes(self) -> int:
+        return len(self.phases) * len(self.orders)
+
+
 def has_repeats(item: Item) -> bool:
     """Whether two options read the same."""
     return len(set(item.same_options)) < len(item.options)
@@ -241,13 +260,18 @@ class Runner:
                     task, left = Task(item, arm, None), self._left(item, arm)
                     self._mark(task, left, f"video: {error}", advance)
             return
+        blocks: list[Block] = []
         for item in group:
             for arm, clip in zip(arms, span.clips, strict=True):
                 task = Task(item, arm, clip, span.n_frames, span.duration_s)
-                self._run_task(task, clip, advance)
+                blocks += self._blocks(task, clip, advance)
+        for some in _calls(blocks, hasattr(self.scorer, "score_many")):
+            for block, scores, seconds in self._scored(some):
+                self.writer.append(self._records(block, scores, seconds))
+                advance(block.n_passes, block.task.item.video_id)
 
-    def _run_task(self, task: Task, clip: Clip, advance: Advance) -> None:
-        """Score one arm of one item, in as few calls as what is on disk allows."""
+    def _blocks(self, task: Task, clip: Clip, advance: Advance) -> list[Block]:
+        """Return what of one arm of one item is to be scored; mark what cannot be."""
         left = self._left(task.item, task.arm, len(clip.indices))
         undecoded = clip.missing.any(axis=1)
         for s in np.flatnonzero(undecoded):
@@ -255,15 +279,45 @@ class Runner:
             self._mark(task, rows, f"video: {_unsound(clip, int(s))}", advance)
         left[undecoded] = False
         orders = self.orders_of[len(task.item.options)]
-        for view, phases, columns in _blocks(clip, left):
+        return [
+            Block(task, view, phases, orders[columns])
+            for view, phases, columns in _parts(clip, left)
+        ]
+
+    def _scored(
+        self, blocks: Sequence[Block]
+    ) -> Iterator[tuple[Block, OptionScores | ArrayLike, float]]:
+        """Yield each block's scores and the seconds of a pass.
+
+        Where a call for all blocks fails they are scored one by one, so that what can
+        be scored is, and the error names the question.
+        """
+        start_s = time.perf_counter()
+        together: Sequence[OptionScores] = ()
+        if len(blocks) > 1:
+            requests = [
+                ScoreRequest(
+                    block.view,
+                    block.task.item.question,
+                    block.task.item.options,
+                    block.orders,
+                )
+                for block in blocks
+            ]
+            try:
+                together = self.scorer.score_many(requests)  # type: ignore[attr-defined]
+            except Exception:
+                together = ()
+        if len(together) == len(blocks):
+            n_passes = sum(block.n_passes for block in blocks)
+            seconds = (time.perf_counter() - start_s) / n_passes
+            for block, scores in zip(blocks, together, strict=True):
+                yield block, scores, seconds
+            return
+        for block in blocks:
             start_s = time.perf_counter()
-            scores = self._score(task, view, orders[columns])
-            n_scored = len(phases) * len(columns)
-            seconds = (time.perf_counter() - start_s) / n_scored
-            self.writer.append(
-                self._records(task, scores, phases, orders[columns], seconds)
-            )
-            advance(n_scored, task.item.video_id)
+            alone = self._score(block.task, block.view, block.orders)
+            yield block, alone, (time.perf_counter() - start_s) / block.n_passes
 
     def _score(
         self, task: Task, view: Clip, orders: NDArray[np.int64]
@@ -284,14 +338,10 @@ class Runner:
             ) from error
 
     def _records(
-        self,
-        task: Task,
-        scores: OptionScores | ArrayLike,
-        phases: Sequence[int],
-        orders: NDArray[np.int64],
-        seconds: float,
+        self, block: Block, scores: OptionScores | ArrayLike, seconds: float
     ) -> Iterator[dict[str, Any]]:
         """Yield one record a pass, phase by phase, order by order."""
+        task, phases, orders = block.task, block.phases, block.orders
         item = task.item
         shape = (len(phases), len(orders), len(item.options))
         content, option_mass = check_scores(self.scorer, scores, shape)
@@ -351,7 +401,21 @@ def _unsound(clip: Clip, s: int) -> str:
     return " and ".join(parts)
 
 
-def _blocks(
+def _calls(blocks: Sequence[Block], together: bool) -> Iterator[list[Block]]:
+    """Cut blocks into calls of the scorer, between questions where it takes several."""
+    call: list[Block] = []
+    for block in blocks:
+        n_passes = sum(other.n_passes for other in call)
+        is_next = bool(call) and call[-1].task.item is not block.task.item
+        if call and (not together or (is_next and n_passes >= _PASSES_A_CALL)):
+            yield call
+            call = []
+        call.append(block)
+    if call:
+        yield call
+
+
+def _parts(
     clip: Clip, left: NDArray[np.bool_]
 ) -> Iterator[tuple[Clip, list[int], NDArray[np.intp]]]:
     """Cut what is left into calls of the scorer: all at once, or phase by phase."""

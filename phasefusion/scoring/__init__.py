@@ -7,6 +7,12 @@ video-language models. Only the last one needs torch and transformers, at first 
 
 from phasefusion.scoring.huggingface import HFOptionScorer
 from phasefusion.scoring.letters import PromptTemplate
-from phasefusion.scoring.protocol import OptionScores, Scorer
+from phasefusion.scoring.protocol import OptionScores, Scorer, ScoreRequest
 
-__all__ = ["HFOptionScorer", "OptionScores", "PromptTemplate", "Scorer"]
+__all__ = [
+    "HFOptionScorer",
+    "OptionScores",
+    "PromptTemplate",
+    "ScoreRequest",
+    "Scorer",
+]

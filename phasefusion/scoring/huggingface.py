@@ -17,7 +17,6 @@ from phasefusion.scoring.checkpoint import (
     check_model,
     check_vocabulary,
     checked_pixels,
-    is_out_of_memory,
     limited,
     load_config,
     load_tokenizer,
@@ -41,11 +40,10 @@ from phasefusion.scoring.letters import (
     TEXT_PROMPT,
     LetterVariants,
     PromptTemplate,
-    clean_options,
 )
-from phasefusion.scoring.prefix import ForwardPasses, Row, RowScores
-from phasefusion.scoring.protocol import Kind, OptionScores, check_clip, check_orders
-from phasefusion.scoring.questions import Asked, Asker, problems
+from phasefusion.scoring.prefix import ForwardPasses
+from phasefusion.scoring.protocol import Kind, OptionScores, ScoreRequest
+from phasefusion.scoring.questions import Asked, Asker
 from phasefusion.scoring.source import (
     OWN_FAMILIES,
     check_folder,
@@ -53,8 +51,8 @@ from phasefusion.scoring.source import (
     folder_sha256,
     local_folder,
     not_served,
-    one_line,
 )
+from phasefusion.scoring.sweeps import Sweeper
 from phasefusion.scoring.times import Timestamps, frame_times
 
 if TYPE_CHECKING:
@@ -198,8 +196,6 @@ class HFOptionScorer:
             batch_size=batch_size,
             reuse_prefix=reuse_prefix,
         )
-        text_config = model.config.get_text_config()
-        self._context = getattr(text_config, "max_position_embeddings", None)
         self._source: dict[str, Any] = {
             "path": getattr(model.config, "_name_or_path", "") or None,
             "revision": getattr(model.config, "_commit_hash", None),
@@ -355,33 +351,29 @@ class HFOptionScorer:
         ScoringError
             If `clip` is none, or tokenizer and prompt do not allow such scores.
         """
-        check_clip(clip)
-        clean = clean_options(options)
-        table = check_orders(orders, len(clean.texts))
-        asked = self._asker.ask(question, clean, table, clip.frames.shape[1])
-        notes = list(clean.notes)
-        logprobs = np.full((len(clip.frames), *table.shape), np.nan)
-        mass = np.full(logprobs.shape[:2], np.nan)
-        said: tuple[str, ...] = ()
-        for s in range(len(clip.frames)):
-            missing = np.flatnonzero(clip.missing[s])
-            if missing.size:
-                frame = int(clip.indices[s, missing[0]])
-                notes.append(f"phase {s}: frame {frame} could not be decoded")
-                continue
-            if clip.damaged[s].any():
-                frame = int(clip.indices[s, clip.damaged[s].argmax()])
-                notes.append(f"phase {s}: frame {frame} was decoded with damage")
-            shown = self._shown(clip, s, asked)
-            said = said or shown.notes
-            if shown.problem:
-                notes.append(f"phase {s}: {shown.problem}")
-                continue
-            scores = self._run(self._asker.rows(asked, shown), shown)
-            logprobs[s], mass[s] = self._asker.gather(asked, scores)
-            notes += [f"phase {s}, {why}" for why in problems(scores, logprobs[s])]
-        kind = self._asker.score
-        return OptionScores(logprobs, mass, table, kind, (*notes, *said))
+        return self.score_many([ScoreRequest(clip, question, options, orders)])[0]
+
+    def score_many(self, requests: Sequence[ScoreRequest]) -> list[OptionScores]:
+        """Score several questions, about one clip or several, in passes they share.
+
+        Requests about one `Clip` object share the prefix up to the end of its video.
+        Scores are those of `score`, up to rounding: 1e-5 for a float32 model.
+
+        Parameters
+        ----------
+        requests : sequence of ScoreRequest
+
+        Returns
+        -------
+        list of OptionScores
+            One a request.
+
+        Raises
+        ------
+        OptionError, ScoringError
+            As `score`, for the first request that is wrong, before any pass is made.
+        """
+        return Sweeper(self._asker, self._passes, self._shown).score(requests)
 
     def _shown(self, clip: Clip, s: int, asked: Asked) -> Shown:
         """Show the frames of one phase, as they are if they were resized before."""
@@ -394,28 +386,6 @@ class HFOptionScorer:
         times = frame_times(clip, s, self._timestamps)
         chat = asked.prompts[0]
         return self._family.show(clip.frames[s], times, size=size, chat=chat)
-
-    def _run(self, rows: Sequence[Row], shown: Shown) -> list[RowScores]:
-        """Run the rows that fit into the model; the others get their reason."""
-        done: list[RowScores | None] = [self._too_long(row) for row in rows]
-        fitting = [row for row, score in zip(rows, done, strict=True) if score is None]
-        try:
-            found = iter(self._passes.run(fitting, shown.inputs) if fitting else [])
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            why = f"the model ran out of memory ({one_line(error)})"
-            found = iter([_unscored(row, why) for row in fitting])
-        return [next(found) if score is None else score for score in done]
-
-    def _too_long(self, row: Row) -> RowScores | None:
-        if self._context is None or len(row.ids) <= self._context:
-            return None
-        return _unscored(
-            row,
-            f"{len(row.ids)} tokens are more than the {self._context} that the model "
-            "takes",
-        )
 
     def frame_size(
         self, height_px: int, width_px: int, n_frames: int
@@ -544,10 +514,6 @@ def _refuse_pixels(*settings: object) -> None:
             "size, min_pixels, max_pixels and pixels are for frames prepared here; "
             "where frames go through the processor, set its own size"
         )
-
-
-def _unscored(row: Row, why: str) -> RowScores:
-    return RowScores(np.full(row.tokens.shape, np.nan), why)
 
 
 def _check_choice(name: str, value: object, allowed: Sequence[object]) -> None:

@@ -1,26 +1,49 @@
-"""Forward passes: one visual prefix for all rows that share it, or one row at a time.
+"""Forward passes: a visual prefix once for all rows that share it, in batches.
 
-The rows of one phase differ in the order of their options and agree in everything
-before: chat header, video, question. That common part, nearly all of the work, is run
-once; its keys and values are repeated over the rows, and each row runs its own tail.
+The rows of one phase differ in the order of their options, or in the question, and
+agree in everything before: chat header and video. That common part, nearly all of the
+work, is run once; its keys and values come before the tail of every row.
 """
 
 from __future__ import annotations
 
-import copy
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion._checks import warn
 from phasefusion.errors import FallbackWarning, ScoringError
+from phasefusion.scoring.batching import (
+    TokenBudget,
+    batches,
+    bytes_per_token,
+    within_memory,
+)
+from phasefusion.scoring.caches import Prefix, cache_problem, cut, joined
+from phasefusion.scoring.encoder import FrameEncoder
+from phasefusion.scoring.readout import (
+    RowScores,
+    invalid,
+    output_layer,
+    projecting,
+    read,
+)
 
 if TYPE_CHECKING:
     import torch
+
+__all__ = ["ForwardPasses", "Row", "RowScores", "VisualInputs", "common_prefix"]
+
+Unit = TypeVar("Unit")
+
+#: Tokens that a prefix of a question's own has to save, to be worth a pass.
+_LEAST_SAVED = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,14 +63,6 @@ class Row:
     ids: NDArray[np.int64]
     at: NDArray[np.int64]
     tokens: NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RowScores:
-    """Log-probabilities, shape (q, r) float64, NaN with a reason when invalid."""
-
-    logprobs: NDArray[np.float64]
-    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,6 +134,49 @@ def common_prefix(rows: Sequence[Row]) -> int:
     return len(head)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """A row, what it looks at, and the job that it is of."""
+
+    row: Row
+    visual: VisualInputs
+    job: int
+
+
+Scores = dict[_Task, RowScores]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """Rows that share their frames and their first `n_prefix` tokens."""
+
+    tasks: list[_Task]
+    n_prefix: int
+
+    def questions(self) -> list[tuple[list[_Task], int]]:
+        """Return the jobs with enough in common for a prefix of their own."""
+        found = []
+        for _, same in itertools.groupby(self.tasks, key=lambda task: task.job):
+            tasks = list(same)
+            n_own = common_prefix([task.row for task in tasks])
+            if (len(tasks) - 1) * (n_own - self.n_prefix) >= _LEAST_SAVED:
+                found.append((tasks, n_own))
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tail:
+    """Tokens that come after a prefix."""
+
+    prefix: Prefix
+    ids: NDArray[np.int64]
+    task: _Task
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.prefix.n_tokens, len(self.ids)
+
+
 class ForwardPasses:
     """Runs rows through a model and reads log-probabilities.
 
@@ -127,12 +185,22 @@ class ForwardPasses:
     model : transformers.PreTrainedModel
         In evaluation mode, on its device.
     pad_id : int
-        A token id to fill short rows with; masked, so any id will do.
+        A token id to fill short rows with; masked, so any id will do but
+        that of the frames.
     batch_size : int, optional
-        Most rows in one pass. Default: all rows that share a prefix at once, and one
-        row at a time where nothing is shared.
+        Most rows in one pass. Default: as many as fit, and with ``reuse_prefix=False``
+        one.
     reuse_prefix : bool, default True
-        Run the common prefix once where the model's cache allows it.
+        Run a common prefix once where the model's cache allows it, and let the vision
+        tower look at every frame once.
+
+    Notes
+    -----
+    A score does not depend on what else is in a pass, up to rounding: 1e-5 for a
+    float32 model, and what the model's own precision allows for others.
+
+    While a pass runs, the forward methods of the model's output layer and of its vision
+    tower are stood in for, so a model is to be used by one thread at a time.
     """
 
     def __init__(
@@ -149,108 +217,122 @@ class ForwardPasses:
         self.pad_id = pad_id
         self.batch_size = batch_size
         self.reuse_prefix = reuse_prefix
+        self.budget = TokenBudget(self.device)
+        self.encoder = FrameEncoder(model)
+        self._problem = self._layer_problem()
         self._warned = False
+        self._n_axes = 1
         # Names move between transformers versions: mm_token_type_ids came with 5,
         # past_key_values is becoming cache.
         self._accepts = forward_parameters(model)
         self._cache_name = "cache" if "cache" in self._accepts else "past_key_values"
 
+    @property
+    def device(self) -> torch.device:
+        """Where token ids go."""
+        device: torch.device = self.model.get_input_embeddings().weight.device
+        return device
+
     def run(self, rows: Sequence[Row], visual: VisualInputs) -> list[RowScores]:
         """Return the scores of every row, in order."""
+        return self.run_many([(rows, visual)])[0]
+
+    def run_many(
+        self, jobs: Sequence[tuple[Sequence[Row], VisualInputs]]
+    ) -> list[list[RowScores]]:
+        """Return the scores of the rows of several phases or questions.
+
+        Rows share a prefix where they are given the same `VisualInputs` object, and
+        passes whatever they are given.
+
+        Parameters
+        ----------
+        jobs : sequence of (sequence of Row, VisualInputs)
+            Rows that look at the same frames.
+
+        Returns
+        -------
+        list of list of RowScores
+            In the same order. A row that is too long, does not fit into memory even
+            alone, or gives no numbers, is invalid, with the reason.
+        """
         import torch
 
+        scores: Scores = {}
+        tasks = [
+            _Task(row, visual, number)
+            for number, (rows, visual) in enumerate(jobs)
+            for row in rows
+        ]
         with torch.inference_mode():
-            if self.reuse_prefix and len(rows) > 1:
-                scores = self._reused(rows, visual)
-                if scores is not None:
-                    return scores
-            return self._plain(rows, visual)
+            fitting = []
+            for task in tasks:
+                problem = self._length_problem(task.row)
+                if problem:
+                    scores[task] = invalid(task.row, problem)
+                else:
+                    fitting.append(task)
+            self.budget.start(bytes_per_token(self.model))
+            groups, alone = self._grouped(fitting)
+            alone += self._shared(groups, scores)
+            self._plain(alone, scores)
+        found: list[list[RowScores]] = [[] for _ in jobs]
+        for task in tasks:
+            found[task.job].append(scores[task])
+        return found
 
-    def _plain(self, rows: Sequence[Row], visual: VisualInputs) -> list[RowScores]:
-        scores: list[RowScores] = []
-        for chunk in _chunks(rows, self.batch_size or 1):
-            ids, mask = self._padded([row.ids for row in chunk])
-            keep = _union([row.at for row in chunk])
-            out = self.model(
-                input_ids=ids,
-                attention_mask=mask,
-                use_cache=False,
-                **self._visual(ids, visual),
-                **self._keep(keep),
-            )
-            scores += self._read(out.logits, keep, chunk)
-        return scores
-
-    def _reused(
-        self, rows: Sequence[Row], visual: VisualInputs
-    ) -> list[RowScores] | None:
-        n_prefix = common_prefix(rows)
-        problem = self._shared_part_problem(rows[0].ids, n_prefix, visual.token_id)
-        if problem:
-            self._warn_once(problem)
-            return None
-        head, _ = self._padded([rows[0].ids[:n_prefix]])
-        inputs = self._visual(head, visual)
-        out = self.model(
-            input_ids=head,
-            attention_mask=head.new_ones(head.shape),
-            use_cache=True,
-            **inputs,
-            **self._keep(np.array([n_prefix - 1])),
-        )
-        cache = out[self._cache_name]
-        problem = _cache_problem(cache)
-        if problem:
-            self._warn_once(problem)
-            return None
-        start, n_axes = self._next_position(head, inputs)
-        scores: list[RowScores] = []
-        n_left = len(rows)
-        for chunk in _chunks(rows, self.batch_size or len(rows)):
-            n_left -= len(chunk)
-            shared = _clone(cache) if n_left else cache
-            scores += self._tails(chunk, n_prefix, shared, (start, n_axes))
-        return scores
-
-    def _tails(
-        self,
-        chunk: Sequence[Row],
-        n_prefix: int,
-        cache: Any,
-        position: tuple[int, int],
-    ) -> list[RowScores]:
-        import torch
-
-        cache.batch_repeat_interleave(len(chunk))
-        ids, mask = self._padded([row.ids[n_prefix:] for row in chunk])
-        seen = mask.new_ones((len(chunk), n_prefix))
-        start, n_axes = position
-        positions = torch.arange(start, start + ids.shape[1], device=ids.device)
-        shape = (n_axes, len(chunk), -1) if n_axes > 1 else (len(chunk), -1)
-        keep = _union([row.at for row in chunk])
-        out = self.model(
-            input_ids=ids,
-            attention_mask=torch.cat([seen, mask], dim=1),
-            position_ids=positions.expand(shape),
-            use_cache=True,
-            **{self._cache_name: cache},
-            **self._keep(keep - n_prefix),
-        )
-        return self._read(out.logits, keep, chunk, offset=n_prefix)
-
-    def _shared_part_problem(
-        self, ids: NDArray[np.int64], n_prefix: int, token_id: int
-    ) -> str:
-        last_video = int(np.flatnonzero(ids == token_id)[-1])
-        if n_prefix < last_video + 2:  # a text token after the video tells positions
-            return "the prompts differ before the end of the video"
-        layers = getattr(self.model.config.get_text_config(), "layer_types", None) or ()
-        other = sorted(set(layers) - {"full_attention"})
-        if other:
-            return f"the model has {', '.join(other)} layers"
+    def _length_problem(self, row: Row) -> str:
+        config = self.model.config.get_text_config()
+        most = getattr(config, "max_position_embeddings", None)
+        if most is not None and len(row.ids) > most:
+            n = len(row.ids)
+            return f"{n} tokens are more than the {most} that the model takes"
         return ""
 
-    def _warn_once(self, problem: str) -> None:
+    # Which rows share what
+
+    def _grouped(self, tasks: Sequence[_Task]) -> tuple[list[_Group], list[_Task]]:
+        """Return groups that share a prefix, and the rows that share none."""
+        if not self.reuse_prefix:
+            return [], list(tasks)
+        by_visual: dict[int, list[_Task]] = {}
+        for task in tasks:
+            by_visual.setdefault(id(task.visual), []).append(task)
+        groups: list[_Group] = []
+        alone: list[_Task] = []
+        for same in by_visual.values():
+            sets = [same]
+            if len(same) > 1 and self._placement_problem(same):
+                # Questions before the video: each may still share with itself.
+                own = itertools.groupby(same, key=lambda task: task.job)
+                sets = [list(some) for _, some in own]
+            for some in sets:
+                if len(some) < 2:
+                    alone += some
+                    continue
+                problem = self._problem or self._placement_problem(some)
+                if problem:
+                    self._fall_back(problem)
+                    alone += some
+                else:
+                    rows = [task.row for task in some]
+                    groups.append(_Group(some, common_prefix(rows)))
+        return groups, alone
+
+    def _placement_problem(self, tasks: Sequence[_Task]) -> str:
+        ids, visual = tasks[0].row.ids, tasks[0].visual
+        last = int(np.flatnonzero(ids == visual.token_id)[-1])
+        # A text token after the video tells positions.
+        if common_prefix([task.row for task in tasks]) < last + 2:
+            return "the prompts differ before the end of the video"
+        return ""
+
+    def _layer_problem(self) -> str:
+        layers = getattr(self.model.config.get_text_config(), "layer_types", None) or ()
+        other = sorted(set(layers) - {"full_attention"})
+        return f"the model has {', '.join(other)} layers" if other else ""
+
+    def _fall_back(self, problem: str) -> None:
         if not self._warned:
             self._warned = True
             warn(
@@ -259,23 +341,218 @@ class ForwardPasses:
                 FallbackWarning,
             )
 
-    def _next_position(
-        self, head: torch.Tensor, visual: dict[str, Any]
-    ) -> tuple[int, int]:
-        """Return the position of the first text token after a shared prefix.
+    # Passes, as many rows at once as memory allows
 
-        And the number of axes that positions have. Where frames have positions of
-        their own, it is read off the last prefix token. The model's own `rope_deltas`
-        counts from the highest position instead, which in a long video belongs to a
-        frame.
+    def _batched(
+        self,
+        units: Sequence[Unit],
+        size: Callable[[Unit], tuple[int, int]],
+        run: Callable[[Sequence[Unit]], None],
+        most_rows: int | None = None,
+    ) -> list[Unit]:
+        """Run units in batches; return those that do not fit even alone."""
+        failed: list[Unit] = []
+        left = list(units)
+        while left:
+            sizes = [size(unit) for unit in left]
+            n = len(next(batches(sizes, self.budget, most_rows=most_rows)))
+            if within_memory(partial(run, left[:n]), self.device):
+                left = left[n:]
+            elif n == 1:
+                failed.append(left.pop(0))
+            else:
+                self.budget.failed(n * max(map(sum, sizes[:n])))
+        return failed
+
+    def _shared(self, groups: Sequence[_Group], scores: Scores) -> list[_Task]:
+        """Score groups, a few phases at a time; return rows that have to go alone."""
+        alone: list[_Task] = []
+
+        def run(wave: Sequence[_Group]) -> None:
+            prefixes = [] if self._problem else self._prefixes(wave)
+            if not prefixes:
+                alone.extend(task for group in wave for task in group.tasks)
+                return
+            tails: list[_Tail] = []
+            for group, prefix in zip(wave, prefixes, strict=True):
+                tails += self._after(group, prefix)
+            tails.sort(key=lambda tail: len(tail.ids))
+            each = partial(self._tails, scores=scores)
+            left = self._batched(tails, lambda tail: tail.size, each, self.batch_size)
+            alone.extend(tail.task for tail in left)
+
+        for _, same in itertools.groupby(groups, key=lambda group: group.n_prefix):
+            failed = self._batched(list(same), lambda g: (g.n_prefix, g.n_prefix), run)
+            alone += [task for group in failed for task in group.tasks]
+        return alone
+
+    def _prefixes(self, wave: Sequence[_Group]) -> list[Prefix]:
+        """Run what each group has in common; nothing where no cache can be reused."""
+        n = wave[0].n_prefix
+        head, mask = self._padded([group.tasks[0].row.ids[:n] for group in wave])
+        inputs = self._visuals(head, [group.tasks[0].visual for group in wave])
+        out = self._pass(
+            {"input_ids": head, "attention_mask": mask, "use_cache": True, **inputs},
+            [np.empty(0, np.int64)] * len(wave),
+            [group.tasks[0].visual for group in wave],
+        )[0]
+        cache = out.get(self._cache_name)
+        self._problem = cache_problem(cache)
+        if self._problem:
+            self._fall_back(self._problem)
+            return []
+        starts = self._next_positions(head, inputs)
+        return [Prefix(cut(cache, i, n), n, at) for i, at in enumerate(starts)]
+
+    def _after(self, group: _Group, prefix: Prefix) -> list[_Tail]:
+        """Return the tails of a group, behind a prefix of their question's own or not.
+
+        A question's own tokens are few, so that its prefix is run where many orders
+        share it alone.
+        """
+        tails = [
+            _Tail(prefix, task.row.ids[prefix.n_tokens :], task) for task in group.tasks
+        ]
+        questions = group.questions()
+        stems = [
+            _Tail(prefix, tasks[0].row.ids[prefix.n_tokens : n], tasks[0])
+            for tasks, n in questions
+        ]
+        behind: dict[_Task, Prefix] = {}
+
+        def run(some: Sequence[_Tail]) -> None:
+            wanted = [np.empty(0, np.int64)] * len(some)
+            cache = joined([stem.prefix for stem in some], keep=True)
+            self._pass(self._tail_inputs(some, cache), wanted)
+            for i, stem in enumerate(some):
+                n = len(stem.ids)
+                own = Prefix(
+                    cut(cache, i, n),
+                    stem.prefix.n_tokens + n,
+                    stem.prefix.position + n,
+                    stem.prefix,
+                )
+                behind[stem.task] = own
+
+        self._batched(stems, lambda stem: stem.size, run)
+        for tasks, n in questions:
+            own = behind.get(tasks[0])
+            if own is not None:
+                mine = set(tasks)
+                tails = [tail for tail in tails if tail.task not in mine]
+                tails += [_Tail(own, task.row.ids[n:], task) for task in tasks]
+        return tails
+
+    def _tails(self, some: Sequence[_Tail], scores: Scores) -> None:
+        cache = joined([tail.prefix for tail in some])
+        wanted = [tail.task.row.at - tail.prefix.n_tokens for tail in some]
+        logits = self._pass(self._tail_inputs(some, cache), wanted)[1]
+        tasks = [tail.task for tail in some]
+        found = read(logits, [task.row for task in tasks])
+        scores.update(zip(tasks, found, strict=True))
+
+    def _tail_inputs(self, some: Sequence[_Tail], cache: Any) -> dict[str, Any]:
+        import torch
+
+        ids, mask = self._padded([tail.ids for tail in some])
+        n_past = torch.tensor([tail.prefix.n_tokens for tail in some])
+        longest = int(n_past.max())
+        seen = torch.arange(longest)[None, :] >= longest - n_past[:, None]
+        starts = torch.tensor([tail.prefix.position for tail in some])
+        positions = starts[:, None] + torch.arange(ids.shape[1])
+        if self._n_axes > 1:
+            positions = positions.expand(self._n_axes, -1, -1)
+        return {
+            "input_ids": ids,
+            "attention_mask": torch.cat([seen.to(mask), mask], dim=1),
+            "position_ids": positions.to(ids.device),
+            "use_cache": True,
+            self._cache_name: cache,
+        }
+
+    def _plain(self, tasks: Sequence[_Task], scores: Scores) -> None:
+        """Score rows in full passes; what does not fit alone is invalid."""
+
+        def run(some: Sequence[_Task]) -> None:
+            ids, mask = self._padded([task.row.ids for task in some])
+            inputs = self._visuals(ids, [task.visual for task in some])
+            logits = self._pass(
+                {
+                    "input_ids": ids,
+                    "attention_mask": mask,
+                    "use_cache": False,
+                    **inputs,
+                },
+                [task.row.at for task in some],
+                [task.visual for task in some],
+            )[1]
+            found = read(logits, [task.row for task in some])
+            scores.update(zip(some, found, strict=True))
+
+        most = self.batch_size if self.reuse_prefix else self.batch_size or 1
+        by_length = sorted(tasks, key=lambda task: len(task.row.ids))
+        for task in self._batched(by_length, lambda t: (0, len(t.row.ids)), run, most):
+            n = len(task.row.ids)
+            problem = f"the model ran out of memory in a pass of {n} tokens alone"
+            scores[task] = invalid(task.row, problem)
+
+    def _pass(
+        self,
+        inputs: dict[str, Any],
+        wanted: Sequence[NDArray[np.int64]],
+        visuals: Sequence[VisualInputs] = (),
+    ) -> tuple[Any, torch.Tensor]:
+        """Run the model once; its output, and the logits of all wanted positions.
+
+        Parameters
+        ----------
+        inputs : dict
+            Keyword arguments of the model.
+        wanted : sequence of ndarray
+            Of each row, the positions that are read.
+        visuals : sequence of VisualInputs
+            Of each row whose frames are among the inputs.
+        """
+        import torch
+
+        ids = inputs["input_ids"]
+        counts = [len(at) for at in wanted]
+        rows = torch.from_numpy(np.repeat(np.arange(len(counts)), counts))
+        at = np.concatenate(wanted)
+        inputs = dict(inputs)
+        if output_layer(self.model) is None and "logits_to_keep" in self._accepts:
+            keep = np.unique(at) if at.size else np.zeros(1, np.int64)
+            inputs["logits_to_keep"] = torch.from_numpy(keep).to(ids.device)
+            at = np.searchsorted(keep, at)
+        positions = torch.from_numpy(at)
+        with (
+            self.encoder.encoding(visuals if self.reuse_prefix else ()),
+            projecting(self.model, rows, positions, tuple(ids.shape)) as chosen,
+        ):
+            out = self.model(**inputs)
+        logits = out.logits[0] if chosen.applied else out.logits[rows, positions]
+        return out, logits
+
+    # What the model takes
+
+    def _next_positions(
+        self, head: torch.Tensor, visual: Mapping[str, Any]
+    ) -> list[int]:
+        """Return the position of the first text token after each shared prefix.
+
+        Where frames have positions of their own, it is read off the last prefix token.
+        The model's own `rope_deltas` counts from the highest position instead, which in
+        a long video belongs to a frame.
         """
         index = getattr(getattr(self.model, "model", None), "get_rope_index", None)
         if index is None:
-            return head.shape[1], 1
+            return [head.shape[1]] * len(head)
         known = inspect.signature(index).parameters
         inputs = {name: value for name, value in visual.items() if name in known}
         positions, _ = index(input_ids=head, **inputs)
-        return int(positions[0, 0, -1]) + 1, len(positions)
+        self._n_axes = len(positions)
+        last: list[int] = positions[0, :, -1].tolist()
+        return [position + 1 for position in last]
 
     def _padded(
         self, sequences: Sequence[NDArray[np.int64]]
@@ -288,10 +565,15 @@ class ForwardPasses:
         for i, ids in enumerate(sequences):
             table[i, : len(ids)] = ids
             mask[i, : len(ids)] = 1
-        device = self.model.get_input_embeddings().weight.device
+        device = self.device
         return torch.from_numpy(table).to(device), torch.from_numpy(mask).to(device)
 
     def _visual(self, ids: torch.Tensor, visual: VisualInputs) -> dict[str, Any]:
+        return self._visuals(ids, [visual] * len(ids))
+
+    def _visuals(
+        self, ids: torch.Tensor, visuals: Sequence[VisualInputs]
+    ) -> dict[str, Any]:
         """Return what the model takes beside the ids, for as many rows.
 
         Of numbers a token, those that this version of the model does not take are left
@@ -301,91 +583,13 @@ class ForwardPasses:
         import torch
 
         inputs: dict[str, Any] = {}
-        for name, values in visual.arrays.items():
-            array = np.concatenate([values] * len(ids)) if len(ids) > 1 else values
-            inputs[name] = torch.from_numpy(np.ascontiguousarray(array)).to(ids.device)
-        for name, numbers in visual.kinds.items():
+        for name in visuals[0].arrays:
+            parts = [np.ascontiguousarray(visual.arrays[name]) for visual in visuals]
+            whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            inputs[name] = torch.from_numpy(whole).to(ids.device)
+        for name, numbers in visuals[0].kinds.items():
             if name in self._accepts:
                 inputs[name] = torch.zeros_like(ids, dtype=torch.int32)
                 for token, number in numbers.items():
                     inputs[name][ids == token] = number
         return inputs
-
-    def _keep(self, positions: NDArray[np.int64]) -> dict[str, Any]:
-        import torch
-
-        if "logits_to_keep" not in self._accepts:
-            return {}
-        device = self.model.get_input_embeddings().weight.device
-        return {"logits_to_keep": torch.from_numpy(positions).to(device)}
-
-    def _read(
-        self,
-        logits: torch.Tensor,
-        keep: NDArray[np.int64],
-        chunk: Sequence[Row],
-        *,
-        offset: int = 0,
-    ) -> list[RowScores]:
-        """Log-softmax over the whole vocabulary, in float32 at least."""
-        import torch
-
-        precise = torch.promote_types(logits.dtype, torch.float32)
-        selected = "logits_to_keep" in self._accepts
-        scores = []
-        for i, row in enumerate(chunk):
-            index = np.searchsorted(keep, row.at) if selected else row.at - offset
-            where = torch.from_numpy(index).to(logits.device)
-            values = logits[i, where].to(precise)
-            total = torch.logsumexp(values, dim=-1, keepdim=True)
-            tokens = torch.from_numpy(row.tokens).to(logits.device)
-            logprobs = values.gather(-1, tokens) - total
-            problem = _logits_problem(total.flatten().tolist())
-            result = logprobs.cpu().double().numpy()
-            if problem:
-                result = np.full_like(result, np.nan)
-            scores.append(RowScores(result, problem))
-        return scores
-
-
-def _chunks(rows: Sequence[Row], size: int) -> Iterator[Sequence[Row]]:
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size]
-
-
-def _union(positions: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.unique(np.concatenate(positions))
-
-
-def _clone(cache: Any) -> Any:
-    """Copy a cache far enough that repeating the copy leaves the original alone.
-
-    Growing a layer binds new tensors to it and writes into none, so the layers are
-    copied and the tensors, which hold the whole visual prefix, are shared.
-    """
-    if not isinstance(getattr(cache, "layers", None), list):
-        return copy.deepcopy(cache)
-    twin = copy.copy(cache)
-    twin.layers = [copy.copy(layer) for layer in cache.layers]
-    return twin
-
-
-def _cache_problem(cache: Any) -> str:
-    if not hasattr(cache, "batch_repeat_interleave"):
-        return f"a {type(cache).__name__} cannot be repeated over rows"
-    layers = getattr(cache, "layers", None) or ()
-    other = {type(layer).__name__ for layer in layers} - {"DynamicLayer"}
-    if other:
-        return f"the cache holds {', '.join(sorted(other))}"
-    return ""
-
-
-def _logits_problem(totals: Sequence[float]) -> str:
-    for total in totals:
-        if np.isnan(total):
-            return "the logits hold NaN"
-        if total == np.inf:
-            return "the logits hold +inf"
-        if total == -np.inf:
-            return "all logits are -inf"
-    return ""

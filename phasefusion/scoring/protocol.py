@@ -116,6 +116,24 @@ class OptionScores:
         return self.logprobs.copy() if copy else self.logprobs
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreRequest:
+    """What one call of `Scorer.score` is given.
+
+    Parameters
+    ----------
+    clip : Clip
+    question : str
+    options : sequence of str
+    orders : array_like of int, shape (M, K), optional
+    """
+
+    clip: Clip
+    question: str
+    options: Sequence[str]
+    orders: ArrayLike | None = None
+
+
 @runtime_checkable
 class Scorer(Protocol):
     """Anything that can score options: one method is all it takes.
@@ -129,6 +147,10 @@ class Scorer(Protocol):
     that size, resized by `phasefusion.resize` with its defaults, and the scorer must
     take frames of that size as they are; `Clip.info` tells the size in the file. A
     scorer without it gets frames as decoded.
+
+    It may have ``score_many(requests)``, which takes a sequence of `ScoreRequest` and
+    returns what `score` would for each; a run then gives it all that is to be scored of
+    a video together.
 
     It may have ``pinned(n_frames)``, which returns the scorer to use in its place for
     arms of at most `n_frames` frames a pass, one that looks at all of them at the same

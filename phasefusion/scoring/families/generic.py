@@ -58,6 +58,8 @@ class ThroughProcessor(Family):
         What the processor is given; by default a video where it has a video processor.
     """
 
+    shows_by_chat = True
+
     def __init__(
         self, model: Any, processor: Any, frames_as: FramesAs | None = None
     ) -> None:
