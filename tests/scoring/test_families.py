@@ -50,7 +50,11 @@ def test_inputs_are_those_of_the_stock_processor_as_stored(name, budget):
     for s in range(2):
         inputs, _ = inputs_of(scorer, clip, s)
         found = made.summary(inputs, built(name)[0])
-        assert found == expected[made.variant()][s]
+        stored = expected[made.variant()][s]
+        kinds = {"mm_token_type_ids"}  # came between the two variants
+        assert set(found) - kinds == set(stored) - kinds
+        for key in set(found) & set(stored):
+            assert found[key] == stored[key]
 
 
 @pytest.mark.parametrize(("name", "budget"), CASES)

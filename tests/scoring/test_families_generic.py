@@ -270,7 +270,7 @@ def test_numbers_a_token_are_passed_for_every_prompt(gemma):
 
 @pytest.mark.parametrize("name", list(made.SPECS))
 def test_known_families_score_the_same_through_their_processor(name):
-    if name == "smolvlm" and stock.is_version_4():
+    if name == "smolvlm" and made.variant() == "4":
         pytest.skip("this version's processor counts frames as videos")
     tokenizer, _ = built(name)
     processor = made.build_processor(name, tokenizer)
