@@ -22,7 +22,7 @@ from phasefusion.scoring.batching import release, within_memory
 if TYPE_CHECKING:
     import torch
 
-    from phasefusion.scoring.prefix import VisualInputs
+    from phasefusion.scoring.rows import VisualInputs
 
 #: Models whose tower takes the patches of a whole video at once and lets those of one
 #: temporal patch see each other alone.

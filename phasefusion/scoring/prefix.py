@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,104 +34,31 @@ from phasefusion.scoring.readout import (
     projecting,
     read,
 )
+from phasefusion.scoring.rows import (
+    Row,
+    VisualInputs,
+    common_prefix,
+    forward_parameters,
+)
+from phasefusion.scoring.trees import TokenTree, packing, tree_mask
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["ForwardPasses", "Row", "RowScores", "VisualInputs", "common_prefix"]
+__all__ = [
+    "ForwardPasses",
+    "Row",
+    "RowScores",
+    "VisualInputs",
+    "common_prefix",
+    "forward_parameters",
+]
 
 Unit = TypeVar("Unit")
 
-#: Tokens that a prefix of a question's own has to save, to be worth a pass.
-_LEAST_SAVED = 64
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Row:
-    """A token sequence and the log-probabilities wanted from it.
-
-    Parameters
-    ----------
-    ids : ndarray, shape (n,), int64
-        Token ids, video tokens included.
-    at : ndarray, shape (q,), int64
-        Positions whose next-token distribution is wanted, ascending.
-    tokens : ndarray, shape (q, r), int64
-        The token ids wanted from each of them.
-    """
-
-    ids: NDArray[np.int64]
-    at: NDArray[np.int64]
-    tokens: NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class VisualInputs:
-    """The frames of one phase, as the model takes them.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        Keyword arguments of the model for one row. Those of several rows are joined
-        along the first axis, whatever the model's family.
-    token_id : int
-        The token whose places in a row the frames take.
-    kinds : mapping of str to mapping of int to int
-        Keyword arguments with one number a token that depends on the token's id alone:
-        ``{"mm_token_type_ids": {id of the video token: 2}}``. Other tokens get 0.
-    """
-
-    arrays: Mapping[str, NDArray[Any]]
-    token_id: int
-    kinds: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-
-
-def forward_parameters(model: Any) -> frozenset[str]:
-    """Return the names of the inputs that a model takes.
-
-    Wrappers that pass everything on, such as those of adapters and compilers, name
-    none; the model inside is asked.
-
-    Raises
-    ------
-    ScoringError
-        If no input is named, so that a needed one could be lost in silence.
-    """
-    for _ in range(4):
-        names = frozenset(inspect.signature(model.forward).parameters)
-        if "input_ids" in names:
-            return names
-        inner = getattr(model, "get_base_model", None)
-        inside = inner() if callable(inner) else getattr(model, "_orig_mod", None)
-        if inside is None or inside is model:
-            break
-        model = inside
-    raise ScoringError(
-        f"{type(model).__name__}.forward does not name its inputs (input_ids among "
-        "them); give the model of transformers itself"
-    )
-
-
-def common_prefix(rows: Sequence[Row]) -> int:
-    """Return how many leading tokens all rows share and none has an answer in.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> def row(*ids):
-    ...     return Row(np.array(ids), np.array([len(ids) - 1]), np.array([[0]]))
-    >>> common_prefix([row(7, 8, 9, 1, 2), row(7, 8, 9, 2)])
-    3
-    >>> common_prefix([row(7, 8), row(7, 8)])
-    1
-    """
-    n = min(int(row.at[0]) for row in rows)
-    head = rows[0].ids[:n]
-    for row in rows[1:]:
-        differs = np.flatnonzero(head != row.ids[: len(head)])
-        if differs.size:
-            head = head[: differs[0]]
-    return len(head)
+#: Tokens of a pack of tails: as many as its prefix has, within these bounds. They are
+#: compared with each other, so that too many cost more than a second pack.
+_LEAST_PACK, _MOST_PACK = 512, 2048
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,28 +80,25 @@ class _Group:
     tasks: list[_Task]
     n_prefix: int
 
-    def questions(self) -> list[tuple[list[_Task], int]]:
-        """Return the jobs with enough in common for a prefix of their own."""
-        found = []
-        for _, same in itertools.groupby(self.tasks, key=lambda task: task.job):
-            tasks = list(same)
-            n_own = common_prefix([task.row for task in tasks])
-            if (len(tasks) - 1) * (n_own - self.n_prefix) >= _LEAST_SAVED:
-                found.append((tasks, n_own))
-        return found
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Tail:
-    """Tokens that come after a prefix."""
+class _Pack:
+    """Tails of one prefix that are run as one row of a pass."""
 
     prefix: Prefix
-    ids: NDArray[np.int64]
-    task: _Task
+    tasks: list[_Task]
+    tree: TokenTree
 
     @property
     def size(self) -> tuple[int, int]:
-        return self.prefix.n_tokens, len(self.ids)
+        return self.prefix.n_tokens, len(self.tree)
+
+    @property
+    def wanted(self) -> NDArray[np.int64]:
+        """Where in the pack the positions are that its rows are read at."""
+        n = self.prefix.n_tokens
+        places = zip(self.tasks, self.tree.paths, strict=True)
+        return np.concatenate([path[task.row.at - n] for task, path in places])
 
 
 class ForwardPasses:
@@ -222,6 +146,9 @@ class ForwardPasses:
         self._problem = self._layer_problem()
         self._warned = False
         self._n_axes = 1
+        text = model.config.get_text_config()
+        attention = getattr(text, "_attn_implementation", None)
+        self._takes_trees = attention in ("sdpa", "eager")
         # Names move between transformers versions: mm_token_type_ids came with 5,
         # past_key_values is becoming cache.
         self._accepts = forward_parameters(model)
@@ -373,13 +300,12 @@ class ForwardPasses:
             if not prefixes:
                 alone.extend(task for group in wave for task in group.tasks)
                 return
-            tails: list[_Tail] = []
-            for group, prefix in zip(wave, prefixes, strict=True):
-                tails += self._after(group, prefix)
-            tails.sort(key=lambda tail: len(tail.ids))
-            each = partial(self._tails, scores=scores)
-            left = self._batched(tails, lambda tail: tail.size, each, self.batch_size)
-            alone.extend(tail.task for tail in left)
+            tails = [
+                (task, prefix)
+                for group, prefix in zip(wave, prefixes, strict=True)
+                for task in group.tasks
+            ]
+            alone.extend(self._tails(tails, scores))
 
         for _, same in itertools.groupby(groups, key=lambda group: group.n_prefix):
             failed = self._batched(list(same), lambda g: (g.n_prefix, g.n_prefix), run)
@@ -404,70 +330,74 @@ class ForwardPasses:
         starts = self._next_positions(head, inputs)
         return [Prefix(cut(cache, i, n), n, at) for i, at in enumerate(starts)]
 
-    def _after(self, group: _Group, prefix: Prefix) -> list[_Tail]:
-        """Return the tails of a group, behind a prefix of their question's own or not.
+    def _tails(
+        self, tasks: Sequence[tuple[_Task, Prefix]], scores: Scores
+    ) -> list[_Task]:
+        """Score rows behind their prefixes; return those that do not fit even alone."""
+        spoilt: list[_Pack] = []
 
-        A question's own tokens are few, so that its prefix is run where many orders
-        share it alone.
-        """
-        tails = [
-            _Tail(prefix, task.row.ids[prefix.n_tokens :], task) for task in group.tasks
-        ]
-        questions = group.questions()
-        stems = [
-            _Tail(prefix, tasks[0].row.ids[prefix.n_tokens : n], tasks[0])
-            for tasks, n in questions
-        ]
-        behind: dict[_Task, Prefix] = {}
+        def run(packs: Sequence[_Pack]) -> None:
+            logits = self._pass(self._tail_inputs(packs), [p.wanted for p in packs])[1]
+            rows = [task.row for pack in packs for task in pack.tasks]
+            found = iter(read(logits, rows))
+            for pack in packs:
+                some = dict(zip(pack.tasks, found, strict=False))
+                scores.update(some)
+                if len(some) > 1 and any(score.problem for score in some.values()):
+                    spoilt.append(pack)
 
-        def run(some: Sequence[_Tail]) -> None:
-            wanted = [np.empty(0, np.int64)] * len(some)
-            cache = joined([stem.prefix for stem in some], keep=True)
-            self._pass(self._tail_inputs(some, cache), wanted)
-            for i, stem in enumerate(some):
-                n = len(stem.ids)
-                own = Prefix(
-                    cut(cache, i, n),
-                    stem.prefix.n_tokens + n,
-                    stem.prefix.position + n,
-                    stem.prefix,
-                )
-                behind[stem.task] = own
+        left = self._packed(tasks)
+        alone: list[_Task] = []
+        most = None if self.batch_size is None else 1
+        while left:
+            left.sort(key=lambda pack: len(pack.tree))
+            failed = self._batched(left, lambda pack: pack.size, run, most)
+            alone += [pack.tasks[0] for pack in failed if len(pack.tasks) == 1]
+            left = [
+                half for pack in failed if len(pack.tasks) > 1 for half in _halves(pack)
+            ]
+            # A row that is no number may have made its neighbours so.
+            left += [one for pack in spoilt for one in _singles(pack)]
+            spoilt.clear()
+        return alone
 
-        self._batched(stems, lambda stem: stem.size, run)
-        for tasks, n in questions:
-            own = behind.get(tasks[0])
-            if own is not None:
-                mine = set(tasks)
-                tails = [tail for tail in tails if tail.task not in mine]
-                tails += [_Tail(own, task.row.ids[n:], task) for task in tasks]
-        return tails
+    def _packed(self, tasks: Sequence[tuple[_Task, Prefix]]) -> list[_Pack]:
+        """Put the rows of each prefix together, a few at a time."""
+        packs = []
+        for prefix, same in itertools.groupby(tasks, key=lambda pair: pair[1]):
+            rows = [task for task, _ in same]
+            most_rows = (self.batch_size or len(rows)) if self._takes_trees else 1
+            most_tokens = min(max(prefix.n_tokens, _LEAST_PACK), _MOST_PACK)
+            sizes = [len(task.row.ids) - prefix.n_tokens for task in rows]
+            start = 0
+            for stop in packing(sizes, most_rows, most_tokens):
+                packs.append(_pack(prefix, rows[start:stop]))
+                start = stop
+        return packs
 
-    def _tails(self, some: Sequence[_Tail], scores: Scores) -> None:
-        cache = joined([tail.prefix for tail in some])
-        wanted = [tail.task.row.at - tail.prefix.n_tokens for tail in some]
-        logits = self._pass(self._tail_inputs(some, cache), wanted)[1]
-        tasks = [tail.task for tail in some]
-        found = read(logits, [task.row for task in tasks])
-        scores.update(zip(tasks, found, strict=True))
-
-    def _tail_inputs(self, some: Sequence[_Tail], cache: Any) -> dict[str, Any]:
+    def _tail_inputs(self, packs: Sequence[_Pack]) -> dict[str, Any]:
         import torch
 
-        ids, mask = self._padded([tail.ids for tail in some])
-        n_past = torch.tensor([tail.prefix.n_tokens for tail in some])
-        longest = int(n_past.max())
-        seen = torch.arange(longest)[None, :] >= longest - n_past[:, None]
-        starts = torch.tensor([tail.prefix.position for tail in some])
-        positions = starts[:, None] + torch.arange(ids.shape[1])
+        ids, mask = self._padded([pack.tree.ids for pack in packs])
+        n_past = np.array([pack.prefix.n_tokens for pack in packs])
+        seen = np.arange(n_past.max()) >= n_past.max() - n_past[:, None]
+        depths, _ = self._padded([pack.tree.depths for pack in packs])
+        starts = torch.tensor([pack.prefix.position for pack in packs])
+        positions = depths + starts[:, None].to(depths.device)
         if self._n_axes > 1:
             positions = positions.expand(self._n_axes, -1, -1)
+        if any(len(pack.tasks) > 1 for pack in packs):
+            visible = [pack.tree.visible() for pack in packs]
+            attention = tree_mask(seen, visible, self.model.dtype).to(ids.device)
+        else:
+            before = torch.from_numpy(seen).to(mask)
+            attention = torch.cat([before, mask], dim=1)
         return {
             "input_ids": ids,
-            "attention_mask": torch.cat([seen.to(mask), mask], dim=1),
-            "position_ids": positions.to(ids.device),
+            "attention_mask": attention,
+            "position_ids": positions,
             "use_cache": True,
-            self._cache_name: cache,
+            self._cache_name: joined([pack.prefix for pack in packs]),
         }
 
     def _plain(self, tasks: Sequence[_Task], scores: Scores) -> None:
@@ -593,3 +523,18 @@ class ForwardPasses:
                 for token, number in numbers.items():
                     inputs[name][ids == token] = number
         return inputs
+
+
+def _pack(prefix: Prefix, tasks: list[_Task]) -> _Pack:
+    tree = TokenTree.of([task.row.ids[prefix.n_tokens :] for task in tasks])
+    return _Pack(prefix, tasks, tree)
+
+
+def _halves(pack: _Pack) -> list[_Pack]:
+    half = len(pack.tasks) // 2
+    parts = (pack.tasks[:half], pack.tasks[half:])
+    return [_pack(pack.prefix, tasks) for tasks in parts]
+
+
+def _singles(pack: _Pack) -> list[_Pack]:
+    return [_pack(pack.prefix, [task]) for task in pack.tasks]

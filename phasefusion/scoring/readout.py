@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import torch
 
-    from phasefusion.scoring.prefix import Row
+    from phasefusion.scoring.rows import Row
 
 #: Numbers of the output layer that are turned into float32 at once.
 _BLOCK = 2**24
