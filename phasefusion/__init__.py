@@ -15,16 +15,19 @@ from phasefusion import errors
 
 if TYPE_CHECKING:
     from phasefusion import cache as cache
+    from phasefusion import importers as importers
     from phasefusion import orders, pixels, planning, samplers, scoring, stats
     from phasefusion import subtitles as subtitles
     from phasefusion import tinyvlm as tinyvlm
     from phasefusion import video as video
+    from phasefusion.answers import parse_answer
     from phasefusion.cache import FrameCache
     from phasefusion.compare import Comparison, compare
     from phasefusion.evaluate import evaluate
     from phasefusion.frames import resize, resize_normalize
     from phasefusion.fusion import FusedPosterior, fuse, posterior
     from phasefusion.grid import PhaseGrid
+    from phasefusion.importers import import_run
     from phasefusion.report import report
     from phasefusion.subtitles import Subtitles, read_subtitles
     from phasefusion.video import Clip, Video, VideoInfo, read_clip, read_clips
@@ -43,6 +46,8 @@ _HOME = {
     "compare": "compare",
     "evaluate": "evaluate",
     "fuse": "fusion",
+    "import_run": "importers",
+    "parse_answer": "answers",
     "posterior": "fusion",
     "read_clip": "video",
     "read_clips": "video",
@@ -52,7 +57,7 @@ _HOME = {
     "resize_normalize": "frames",
 }
 _MODULES = {"cache", "orders", "pixels", "samplers", "scoring", "stats", "subtitles"}
-_MODULES |= {"planning", "tinyvlm", "video"}
+_MODULES |= {"importers", "planning", "tinyvlm", "video"}
 
 __all__ = [
     "Clip",
@@ -68,7 +73,10 @@ __all__ = [
     "errors",
     "evaluate",
     "fuse",
+    "import_run",
+    "importers",
     "orders",
+    "parse_answer",
     "pixels",
     "planning",
     "posterior",

@@ -41,15 +41,15 @@ class Passes:
     item : ndarray, shape (n,), int64
         Index into `items`.
     arm : ndarray, shape (n,), object
-        "single", "phase", "union" or "dense".
+        "single", "phase", "union" or "dense", or what an importer named it.
     shifted : ndarray, shape (n,), bool
         Whether the pass is on the grid moved by half a step.
     n_phases, phase_index : ndarray, shape (n,), int64
         Phases of the grid, and which of them the pass is on.
     phase : ndarray, shape (n, 2), int64
-        Numerator and denominator of the phase, in steps.
+        Numerator and denominator of the phase, in steps; (-1, 1) where not known.
     budget : ndarray, shape (n,), int64
-        Frames of the pass.
+        Frames of the pass; -1 where not known.
     order : ndarray, shape (n, K), int64
         ``order[pos] = content``; -1 beyond the options of the item.
     logprobs : ndarray, shape (n, K), float64
@@ -155,8 +155,13 @@ def _columns(path: Path, rows: Sequence[Mapping[str, Any]]) -> Passes:
         shifted=np.array([row.get("shifted", False) for row in rows], bool),
         n_phases=np.array([row["n_phases"] for row in rows], np.int64),
         phase_index=np.array([row["phase_index"] for row in rows], np.int64),
-        phase=np.array([row["phase"] for row in rows], np.int64).reshape(-1, 2),
-        budget=np.array([row["budget"] for row in rows], np.int64),
+        phase=np.array(
+            [(-1, 1) if row["phase"] is None else row["phase"] for row in rows],
+            np.int64,
+        ).reshape(-1, 2),
+        budget=np.array(
+            [-1 if row["budget"] is None else row["budget"] for row in rows], np.int64
+        ),
         order=order,
         logprobs=logprobs,
         answer=answer,

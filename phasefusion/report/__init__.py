@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from phasefusion.errors import RecordError
-from phasefusion.records import read_passes, read_run
+from phasefusion.records import iter_passes, read_passes, read_run
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -151,5 +151,10 @@ def report(run: Any) -> Report:
     passes = read_passes(folder)
     if not len(passes):
         raise RecordError(f"{folder}: holds no passes yet; there is nothing to report")
-    table = build(passes, described.get("settings", {}))
-    return Report(summarise(described, passes, table), timing(passes))
+    settings = described.get("settings", {})
+    numbers = summarise(described, passes, build(passes, settings))
+    if settings.get("protocol") == "imported":
+        from phasefusion.report.imported import imported
+
+        numbers["imported"] = imported(list(iter_passes(folder)))
+    return Report(numbers, timing(passes))

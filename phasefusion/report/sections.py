@@ -51,6 +51,7 @@ def sections(numbers: Mapping[str, Any]) -> list[Section]:
         _posteriors(numbers),
         _letters(numbers),
         _types(numbers),
+        *_imported(numbers),
         _dropped(numbers),
     ]
     return [section for section in found if section is not None and section.rows]
@@ -105,6 +106,10 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
                 f"{percent(values['any']['value'])} % of the questions change under "
                 "some order."
             )
+    if "imported" in numbers:
+        from phasefusion.report.imported import headline as imported_headline
+
+        lines += imported_headline(numbers["imported"])
     return lines
 
 
@@ -535,6 +540,14 @@ def _types(numbers: Mapping[str, Any]) -> Section:
         "two phases; order flips over all orders; shift: answers that half a step "
         "changes.",
     )
+
+
+def _imported(numbers: Mapping[str, Any]) -> list[Section]:
+    if "imported" not in numbers:
+        return []
+    from phasefusion.report.foreign import foreign_sections
+
+    return foreign_sections(numbers["imported"])
 
 
 def _of(rates: Mapping[str, Any], arm: str) -> str:

@@ -432,7 +432,8 @@ def _share(hits: NDArray[np.bool_], of: NDArray[np.bool_]) -> float:
 
 
 def _recorded_arms(passes: Passes) -> list[str]:
-    return [arm for arm in RECORDED if (passes.arm == arm).any()]
+    there = dict.fromkeys(passes.arm.tolist())
+    return [arm for arm in dict.fromkeys((*RECORDED, *there)) if arm in there]
 
 
 def _option_mass(passes: Passes) -> Numbers:

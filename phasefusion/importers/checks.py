@@ -1,0 +1,183 @@
+"""What is counted over all passes of an import, and what cannot be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from phasefusion.answers import OUTCOMES
+from phasefusion.importers.model import Question
+from phasefusion.importers.passes import Made
+from phasefusion.importers.questions import Key
+from phasefusion.importers.report import ArmCounts, Findings
+
+
+def item_of(made: Made) -> Key:
+    """Benchmark and id of a pass."""
+    return made.record["benchmark"], made.record["question_id"]
+
+
+def arm_counts(made: Sequence[Made]) -> tuple[ArmCounts, ...]:
+    """Count outcomes, letters and right answers of every arm."""
+    groups: dict[str, list[Made]] = {}
+    for one in made:
+        groups.setdefault(one.record["arm"], []).append(one)
+    found = []
+    for name, passes in groups.items():
+        letters: dict[str, int] = {}
+        for one in passes:
+            if one.letter is not None:
+                letters[one.letter] = letters.get(one.letter, 0) + 1
+        golds = [one for one in passes if one.record["gold"] is not None]
+        found.append(
+            ArmCounts(
+                name=name,
+                budget=passes[0].record["budget"],
+                passes=len(passes),
+                outcomes={
+                    outcome: sum(one.parsed.outcome == outcome for one in passes)
+                    for outcome in OUTCOMES
+                },
+                letters=dict(sorted(letters.items())),
+                right=sum(o.record["answer"] == o.record["gold"] for o in golds),
+                with_gold=len(golds),
+            )
+        )
+    return tuple(found)
+
+
+def harness_scores(
+    made: Sequence[Made], findings: Findings
+) -> dict[str, dict[str, float]]:
+    """Means of the harness's own scores, and where they differ from those here."""
+    found: dict[str, dict[str, float]] = {}
+    for one in made:
+        gold = one.record["gold"]
+        for name, value in one.record.get("harness", {}).items():
+            score = found.setdefault(name, {"n": 0, "sum": 0.0, "differs": 0})
+            score["n"] += 1
+            score["sum"] += value
+            right = gold is not None and one.record["answer"] == gold
+            if gold is not None and value in (0.0, 1.0) and right != bool(value):
+                score["differs"] += 1
+                findings.add(
+                    "harness score differs",
+                    "the harness counted the answer otherwise than its text is read "
+                    "here; both are kept",
+                    f"{one.record['question_id']}: {name} {value:g}, "
+                    f"{one.parsed.outcome} {one.letter or '-'}",
+                )
+    return {
+        name: {
+            "n": score["n"],
+            "mean": score["sum"] / score["n"],
+            "differs": score["differs"],
+        }
+        for name, score in found.items()
+    }
+
+
+def add_findings(
+    made: Sequence[Made], questions: Mapping[Key, Question], findings: Findings
+) -> None:
+    """Add what only all passes show: answers that are none, identical runs."""
+    for one in made:
+        if one.parsed.answer is None:
+            findings.add(
+                f"answer {one.parsed.outcome}",
+                "recorded as missing with its text; never drawn by chance",
+                f"{one.record['question_id']}: {one.parsed.reason}",
+            )
+        if one.record["gold"] is None and "gold missing" not in findings:
+            n = len({item_of(o) for o in made if o.record["gold"] is None})
+            left = [k for k in questions.values() if not k.gold]
+            text = "without the right answer there is no accuracy"
+            findings.add("gold missing", text, left[0].question_id if left else "", n)
+    for a, b, n in identical_runs([one.record for one in made]):
+        findings.add(
+            "identical runs",
+            "identical answers on all items - same evidence? Two such runs are not two "
+            "independent draws",
+            f"{a} and {b}: all {n} items",
+        )
+    shown = {raw.video_id for raw in questions.values() if raw.video_id}
+    if not shown:
+        findings.add(
+            "video unknown",
+            "the files do not name the videos, so standard errors cannot be clustered "
+            "by video",
+        )
+
+
+def identical_runs(
+    records: Iterable[Mapping[str, Any]],
+) -> list[tuple[str, str, int]]:
+    """Pairs of arms that answer every common pass alike, with the number of items.
+
+    Parameters
+    ----------
+    records : iterable of mapping
+        Passes.
+
+    Returns
+    -------
+    list of (str, str, int)
+        Arms with at least two answers in common that differ in no common pass.
+    """
+    arms: dict[str, dict[tuple[Any, ...], Any]] = {}
+    for row in records:
+        key = (
+            row["benchmark"],
+            row["question_id"],
+            row["phase_index"],
+            tuple(row["order"]),
+        )
+        answer = (row["answer"], row["text"] if row["answer"] is None else None)
+        arms.setdefault(row["arm"], {})[key] = answer
+    found = []
+    names = list(arms)
+    for i, a in enumerate(names):
+        for b in names[i + 1 :]:
+            common = arms[a].keys() & arms[b].keys()
+            same = all(arms[a][k] == arms[b][k] for k in common)
+            answered = sum(arms[a][k][0] is not None for k in common)
+            if same and answered >= 2:
+                found.append((a, b, len({key[:2] for key in common})))
+    return found
+
+
+def cannot(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say which statistics passes cannot give, and why.
+
+    Parameters
+    ----------
+    records : sequence of mapping
+        Passes of one run.
+
+    Returns
+    -------
+    list of str
+        One sentence a statistic; empty when all can be computed.
+    """
+    found = []
+    arms = {row["arm"]: row["budget"] for row in records}
+    if all(row["n_phases"] == 1 for row in records):
+        budgets = {budget for budget in arms.values() if budget is not None}
+        why = "no pass says on which phase of the frame grid it was made"
+        if len(budgets) > 1:
+            why += "; the runs differ in their number of frames, which is no phase"
+        found.append(f"phase flips and phase fusion: {why}")
+    if all(row["logprobs"] is None for row in records):
+        found.append(
+            "posteriors, margins and fusion: there are answers alone, no distribution "
+            "over the options"
+        )
+    orders: dict[tuple[Any, ...], set[tuple[int, ...]]] = {}
+    for row in records:
+        key = (row["benchmark"], row["question_id"], row["arm"])
+        orders.setdefault(key, set()).add(tuple(row["order"]))
+    if all(len(one) == 1 for one in orders.values()):
+        found.append("order flips: every question was asked in one option order")
+    if len(arms) == 1:
+        found.append("differences between runs: there is one run")
+    return found

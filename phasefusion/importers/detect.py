@@ -1,0 +1,218 @@
+"""Telling what form a foreign file has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from phasefusion.errors import DatasetError
+from phasefusion.importers.benchmarks import (
+    by_id,
+    read_egoschema,
+    read_mlvu,
+    read_nextqa,
+    read_tempcompass,
+    read_videomme,
+)
+from phasefusion.importers.files import Table, read_json, read_jsonl, read_table
+from phasefusion.importers.harness import read_lmms_eval, read_vlmevalkit
+from phasefusion.importers.logprobs import read_logprobs
+from phasefusion.importers.model import Reading, Settings
+from phasefusion.importers.rows import PREDICTIONS
+from phasefusion.importers.tables import (
+    is_choice,
+    read_csv,
+    read_order_sweep,
+    read_wide,
+    sweep_heads,
+)
+
+Reader: TypeAlias = Callable[[Path, Settings], Reading]
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_NEXTQA = re.compile(r"\d{6,}_\d{1,3}")
+
+
+def read_by_id(path: Path, settings: Settings) -> Reading:
+    """Read an object of answers by question id.
+
+    Raises
+    ------
+    DatasetError
+        If the file is no such object.
+    """
+    document = read_json(path, lenient=settings.lenient)
+    return by_id(path, document, settings.name(path.stem))
+
+
+#: Reader of every format, and what it is, for the help.
+READERS: dict[str, tuple[Reader, str]] = {
+    "lmms-eval": (read_lmms_eval, "samples JSONL of lmms-eval"),
+    "vlmevalkit": (read_vlmevalkit, "xlsx, tsv or csv of VLMEvalKit"),
+    "videomme": (read_videomme, "Video-MME's result JSON"),
+    "mlvu": (read_mlvu, "MLVU's lists and submissions"),
+    "tempcompass": (read_tempcompass, "TempCompass's predictions and evaluations"),
+    "nextqa": (read_nextqa, "NExT-QA's csv and json"),
+    "egoschema": (read_egoschema, "EgoSchema's questions, answers and submissions"),
+    "logprobs": (read_logprobs, "OpenAI and vLLM responses with log-probabilities"),
+    "order-sweep": (read_order_sweep, "a table of several option orders a row"),
+    "wide": (read_wide, "a table of one column a run"),
+    "by-id": (read_by_id, "a JSON object of answers by id"),
+    "csv": (read_csv, "a table or JSON rows with --map"),
+}
+FORMATS = tuple(READERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """What a file was taken for.
+
+    Attributes
+    ----------
+    format : str
+        One of `FORMATS`.
+    reason : str
+        What it was told by.
+    """
+
+    format: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.format} ({self.reason})"
+
+
+def detect_format(path: str | Path, *, lenient: bool = False) -> Detected:
+    """Tell the form of a file by its name and what is in it.
+
+    Parameters
+    ----------
+    path : str or Path
+    lenient : bool, default False
+        Read JSON with commas before closing brackets.
+
+    Returns
+    -------
+    Detected
+
+    Raises
+    ------
+    DatasetError
+        If it cannot be read, or is of no known form.
+    FileNotFoundError
+        If it is not there.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    found: Detected | None
+    if suffix == ".jsonl":
+        rows = read_jsonl(path)
+        first = next(rows, None)
+        found = None if first is None else _of_line(first[1])
+    elif suffix == ".json":
+        found = _of_json(read_json(path, lenient=lenient).value)
+    elif suffix in (".csv", ".tsv", ".xlsx", ".xlsm"):
+        found = _of_table(read_table(path))
+    else:
+        raise DatasetError(
+            f"{path}: result files end in .json, .jsonl, .csv, .tsv or .xlsx, not in "
+            f"{suffix!r}"
+        )
+    if found is None:
+        raise DatasetError(
+            f"{path}: is of no known form; say which: {', '.join(FORMATS)}"
+        )
+    return found
+
+
+def _of_line(row: Mapping[str, Any]) -> Detected | None:
+    if "doc_id" in row and {"filtered_resps", "resps", "target"} & set(row):
+        return Detected("lmms-eval", "lines have doc_id and responses")
+    if _is_response(row):
+        return Detected("logprobs", "lines are responses of a server")
+    if "q_uid" in row:
+        return Detected("egoschema", "lines have q_uid")
+    return Detected("csv", "lines are objects of no harness")
+
+
+def _is_response(row: Mapping[str, Any]) -> bool:
+    inner: Any = row.get("response", row)
+    if isinstance(inner, Mapping):
+        inner = inner.get("body", inner)
+    return isinstance(inner, Mapping) and any(
+        name in inner for name in ("choices", "outputs", "prompt_logprobs")
+    )
+
+
+def _of_json(value: object) -> Detected | None:
+    if isinstance(value, list):
+        rows = [row for row in value if isinstance(row, Mapping)]
+        if not rows or len(rows) != len(value):
+            return None
+        return _of_list(rows[0])
+    if isinstance(value, Mapping) and value:
+        return _of_object(value)
+    return None
+
+
+def _of_list(row: Mapping[str, Any]) -> Detected | None:
+    if isinstance(row.get("questions"), list):
+        return Detected("videomme", "a list of videos with questions")
+    if "q_uid" in row:
+        return Detected("egoschema", "a list of objects with q_uid")
+    if _is_response(row):
+        return Detected("logprobs", "a list of responses of a server")
+    if "candidates" in row or {"question_type", "option"} <= set(row):
+        return Detected("mlvu", "a list of objects with candidates or options")
+    return Detected("csv", "a list of objects of no harness")
+
+
+def _of_object(value: Mapping[str, Any]) -> Detected | None:
+    name, one = next(iter(value.items()))
+    if isinstance(one, Mapping) and any(isinstance(x, list) for x in one.values()):
+        return Detected("tempcompass", "videos, dimensions, lists of questions")
+    if _is_response(value):
+        return Detected("logprobs", "a response of a server")
+    if isinstance(one, list):
+        if one and isinstance(one[0], Mapping):
+            return _of_list(one[0])
+        return None
+    if _UUID.fullmatch(name):
+        return Detected("egoschema", "answers by q_uid")
+    if isinstance(one, Mapping):
+        if not set(one) & {*PREDICTIONS, "answer"}:
+            return None
+        if _NEXTQA.fullmatch(name):
+            return Detected("nextqa", "predictions by video_qid")
+        return Detected("by-id", "predictions by id")
+    return Detected("by-id", "answers by id")
+
+
+def _of_table(table: Table) -> Detected:
+    columns = set(table.columns)
+    if sweep_heads(table.columns) and any("_response" in name for name in columns):
+        return Detected("order-sweep", "columns of several option orders")
+    if {"video", "qid", "a0"} <= columns:
+        return Detected("nextqa", "columns video, qid and a0")
+    if {"index", "prediction"} <= columns and columns & {"A", "candidates", "g_index"}:
+        return Detected("vlmevalkit", "columns index, prediction and options")
+    if "q_uid" in columns:
+        return Detected("egoschema", "a column q_uid")
+    runs = _runs(table)
+    if len(runs) >= 2 and not columns & set(PREDICTIONS):
+        return Detected("wide", f"columns of letters: {', '.join(runs[:6])}")
+    return Detected("csv", "a table of no harness")
+
+
+def _runs(table: Table) -> Sequence[str]:
+    known = {"answer", "gold", "label", "gt", "truth", "type"}
+    return [
+        name
+        for name in table.columns
+        if name not in known
+        and len(name) > 1
+        and is_choice([row.get(name, "") for _, row in table.rows])
+    ]

@@ -1,0 +1,370 @@
+"""Reading foreign files: JSON with places, JSON lines, tables, spreadsheets."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from phasefusion._install import remedy
+from phasefusion.errors import BackendUnavailableError, DatasetError
+
+TABLES = {".csv": ",", ".tsv": "\t"}
+_SPREADSHEETS = {".xlsx", ".xlsm"}
+_MAX_BYTES = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of a CSV, TSV or XLSX file, all cells as text; empty cells are absent.
+
+    Attributes
+    ----------
+    path : Path
+    columns : tuple of str
+    rows : tuple of (int, dict)
+        Line of the file, and the cells by column.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: tuple[tuple[int, dict[str, str]], ...]
+
+    def where(self, line: int) -> str:
+        """Return the place of a row, for messages."""
+        kind = "row" if self.path.suffix.lower() in _SPREADSHEETS else "line"
+        return f"{self.path}, {kind} {line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A JSON file.
+
+    Attributes
+    ----------
+    path : Path
+    value : object
+    repairs : tuple of str
+        Places at which commas were taken out to read it.
+    """
+
+    path: Path
+    value: Any
+    repairs: tuple[str, ...] = ()
+
+
+def read_text(path: Path) -> str:
+    """Return a file as text, or say that it is none."""
+    if path.is_dir():
+        raise DatasetError(f"{path}: is a folder; name a file in it")
+    if path.stat().st_size > _MAX_BYTES:
+        raise DatasetError(f"{path}: larger than {_MAX_BYTES >> 30} GiB; split it")
+    data = path.read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DatasetError(
+            f"{path}: not UTF-8 text (byte {error.start}); save the file as UTF-8"
+        ) from None
+
+
+def read_json(path: Path, *, lenient: bool = False) -> Document:
+    """Read a JSON file; with `lenient`, one with commas before closing brackets.
+
+    Raises
+    ------
+    DatasetError
+        Naming file, line and column.
+    """
+    text = read_text(path)
+    try:
+        return Document(path, loads(text))
+    except json.JSONDecodeError as error:
+        found = error
+    except RecursionError:
+        raise DatasetError(f"{path}: nested too deeply to be results") from None
+    commas = trailing_commas(text)
+    if commas:
+        kept = [*text]
+        for at in commas:
+            kept[at] = " "
+        try:
+            value = loads("".join(kept))
+        except json.JSONDecodeError as error:
+            found = error
+        else:
+            if lenient:
+                return Document(path, value, tuple(_place(text, at) for at in commas))
+            raise DatasetError(
+                f"{path}, {_place(text, _after_comma(text, commas[0]))}: not JSON: a "
+                f"comma stands before the closing bracket ({len(commas)} such in the "
+                "file); correct the file, or read it with --lenient (lenient=True), "
+                "which takes them out and says so"
+            )
+    raise DatasetError(
+        f"{path}, line {found.lineno}, column {found.colno}: not JSON: {found.msg}"
+    )
+
+
+def loads(text: str) -> Any:
+    """Parse JSON; names that occur twice and numbers without end are errors too.
+
+    Of a name that occurs twice the parser would keep one value and drop the other.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except json.JSONDecodeError:
+        raise
+    except ValueError as error:  # an integer of more than 4300 digits
+        raise json.JSONDecodeError(str(error).split(";")[0], text, 0) from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"name {twice!r} occurs twice in one object")
+    return found
+
+
+def trailing_commas(text: str) -> list[int]:
+    """Places of commas that stand, but for white space, before a closing bracket."""
+    found = []
+    inside = escaped = False
+    comma = -1
+    for at, char in enumerate(text):
+        if inside:
+            if escaped:
+                escaped = False
+            elif char == "\\":
+                escaped = True
+            elif char == '"':
+                inside = False
+            continue
+        if char in "}]" and comma >= 0:
+            found.append(comma)
+        if char == '"':
+            inside = True
+        if char == ",":
+            comma = at
+        elif not char.isspace():
+            comma = -1
+    return found
+
+
+def _after_comma(text: str, comma: int) -> int:
+    at = comma + 1
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+def _place(text: str, at: int) -> str:
+    before = text[:at]
+    column = at - (before.rfind("\n") + 1) + 1
+    return f"line {before.count(chr(10)) + 1}, column {column}"
+
+
+def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every object of a JSON lines file with its line.
+
+    Raises
+    ------
+    DatasetError
+        Naming the line that is no JSON object.
+    """
+    # Split at "\n" alone: other separators of str.splitlines may stand in a text.
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = loads(line)
+        except json.JSONDecodeError as error:
+            raise DatasetError(
+                f"{path}, line {number}, column {error.colno}: not JSON: {error.msg}"
+            ) from None
+        except RecursionError:
+            raise DatasetError(f"{path}, line {number}: nested too deeply") from None
+        if not isinstance(row, dict):
+            raise DatasetError(
+                f"{path}, line {number}: must be a JSON object, "
+                f"not {type(row).__name__}"
+            )
+        yield number, row
+
+
+def read_table(path: Path) -> Table:
+    """Read a CSV, TSV or XLSX file.
+
+    Raises
+    ------
+    DatasetError
+        Naming file and line.
+    BackendUnavailableError
+        For a spreadsheet without openpyxl.
+    """
+    suffix = path.suffix.lower()
+    if suffix in _SPREADSHEETS:
+        return _spreadsheet(path)
+    if suffix not in TABLES:
+        raise DatasetError(
+            f"{path}: a table ends in .csv, .tsv or .xlsx, not in {suffix!r}"
+        )
+    text = read_text(path)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=TABLES[suffix])
+    rows: list[tuple[int, Sequence[str]]] = []
+    limit = csv.field_size_limit(2**27)
+    try:
+        rows = [(reader.line_num, cells) for cells in reader if cells]
+    except csv.Error as error:
+        raise DatasetError(f"{path}, line {reader.line_num}: {error}") from None
+    finally:
+        csv.field_size_limit(limit)
+    return _table(path, rows)
+
+
+def _spreadsheet(path: Path) -> Table:
+    try:
+        import openpyxl
+    except ImportError:
+        raise BackendUnavailableError(
+            f"{path}: spreadsheets need openpyxl: {remedy('openpyxl')}, or save the "
+            "sheet as .csv"
+        ) from None
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        sheet = book.worksheets[0]
+        rows = [
+            (number, [_cell(value) for value in cells])
+            for number, cells in enumerate(sheet.iter_rows(values_only=True), 1)
+        ]
+        book.close()
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise DatasetError(
+            f"{path}: cannot be read as a spreadsheet: {text or type(error).__name__}"
+        ) from error
+    return _table(path, [row for row in rows if any(row[1])])
+
+
+def _cell(value: object) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return str(value)
+
+
+def _table(path: Path, rows: Sequence[tuple[int, Sequence[str]]]) -> Table:
+    if not rows:
+        raise DatasetError(f"{path}: is empty")
+    line, head = rows[0]
+    columns = [name.strip() for name in head]
+    while columns and not columns[-1]:
+        columns.pop()
+    repeated = sorted({name for name in columns if columns.count(name) > 1})
+    if repeated:
+        raise DatasetError(
+            f"{path}, line {line}: a column name occurs twice: {repeated}"
+        )
+    found = []
+    for number, cells in rows[1:]:
+        if len(cells) != len(columns) and any(cells[len(columns) :]):
+            raise DatasetError(
+                f"{path}, line {number}: has {len(cells)} cells, the header has "
+                f"{len(columns)} columns"
+            )
+        row = {
+            name: cell for name, cell in zip(columns, cells, strict=False) if cell != ""
+        }
+        found.append((number, row))
+    return Table(path, tuple(columns), tuple(found))
+
+
+def literal(text: str) -> Any:
+    """Value of a cell that holds a JSON or Python list; None when it is neither."""
+    if len(text) > 100_000:
+        return None
+    try:
+        return loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+        return None
+
+
+def text_list(value: object) -> tuple[str, ...] | None:
+    """Texts of a list, or of a cell that holds one; None when it is none."""
+    if isinstance(value, str):
+        value = literal(value)
+    if isinstance(value, Mapping) or not isinstance(value, list | tuple):
+        return None
+    if not all(isinstance(one, str | int | float) for one in value):
+        return None
+    return tuple(str(one) for one in value)
+
+
+def number_list(value: object) -> tuple[float, ...] | None:
+    """Numbers of a list, or of a cell that holds one; None when it is none."""
+    if isinstance(value, str):
+        value = literal(value)
+    if not isinstance(value, list | tuple):
+        return None
+    found = [number(one) for one in value]
+    return tuple(x for x in found if x is not None) if None not in found else None
+
+
+def number(value: object) -> float | None:
+    """Return a finite or infinite float; None for what is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return None if math.isnan(found) else found
+
+
+def whole(value: object) -> int | None:
+    """Return a whole number; None for anything else."""
+    if isinstance(value, str):
+        text = value.strip()
+        digits = text[1:] if text[:1] in ("-", "+") else text
+        if not (digits.isascii() and digits.isdigit() and len(digits) < 19):
+            found = number(text)
+            return int(found) if found is not None and _integral(found) else None
+        return int(text)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float) and not _integral(value):
+        return None
+    return int(value)
+
+
+def _integral(value: float) -> bool:
+    return math.isfinite(value) and value.is_integer() and abs(value) < 2**53
+
+
+def as_id(value: object, where: str, name: str) -> str:
+    """Return an id as text, never as a number that could lose digits."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise DatasetError(
+            f"{where}: {name} must be a text or a whole number, not {value!r}"
+        )
+    if isinstance(value, float):
+        if not _integral(value):
+            raise DatasetError(f"{where}: {name} is {value!r}, which is no id")
+        value = int(value)
+    text = str(value).strip()
+    if not text:
+        raise DatasetError(f"{where}: {name} is empty")
+    return text

@@ -1,0 +1,454 @@
+"""Importing: files in, a run folder and a report out."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from phasefusion.errors import DatasetError
+from phasefusion.evaluate import versions
+from phasefusion.importers.checks import (
+    add_findings,
+    arm_counts,
+    cannot,
+    harness_scores,
+    item_of,
+)
+from phasefusion.importers.detect import FORMATS, READERS, Detected, detect_format
+from phasefusion.importers.files import read_json
+from phasefusion.importers.model import (
+    Question,
+    RawAnswer,
+    RawQuestion,
+    Reading,
+    Settings,
+)
+from phasefusion.importers.passes import (
+    Made,
+    check_golds,
+    count_options,
+    make_passes,
+)
+from phasefusion.importers.questions import (
+    Key,
+    gather,
+    resolve,
+    with_gold,
+    with_reference,
+)
+from phasefusion.importers.report import Findings, ImportReport
+from phasefusion.importers.rows import GOLDS, first
+from phasefusion.records import RunWriter, pass_key
+
+#: What `protocol` is in the run.json of an imported run.
+PROTOCOL = "imported"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A run folder after `import_run`.
+
+    Attributes
+    ----------
+    path : Path
+        The run folder.
+    report : ImportReport
+    """
+
+    path: Path
+    report: ImportReport
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSet:
+    """Questions of a file, checked.
+
+    Attributes
+    ----------
+    questions : tuple of Question
+        Those that can be scored, in file order.
+    report : ImportReport
+        With what was rejected, and why.
+    """
+
+    questions: tuple[Question, ...]
+    report: ImportReport
+
+
+def read_questions(
+    path: str | Path,
+    *,
+    format: str = "auto",
+    benchmark: str | None = None,
+    version: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    lenient: bool = False,
+) -> QuestionSet:
+    """Read the questions of a foreign file and check options and gold.
+
+    Parameters
+    ----------
+    path : str or Path
+    format, benchmark, version, mapping, lenient
+        As in `import_run`.
+
+    Returns
+    -------
+    QuestionSet
+
+    Raises
+    ------
+    DatasetError
+        If the file cannot be read, or one id names several questions.
+    FileNotFoundError
+        If it is not there.
+    """
+    settings = Settings(benchmark, version, dict(mapping or {}), lenient=lenient)
+    findings = Findings()
+    path = Path(path)
+    detected = _format(path, format, settings)
+    reading = READERS[detected.format][0](path, settings)
+    _take_notes([reading], findings)
+    resolved = _resolve(gather(reading.questions), settings, findings)
+    made = ImportReport(
+        format=str(detected),
+        files=(_file(path, "questions"),),
+        benchmarks=_benchmarks(resolved.values()),
+        questions=len(resolved),
+        passes=0,
+        without_gold=sum(not one.gold for one in resolved.values()),
+        arms=(),
+        findings=findings.frozen(),
+    )
+    return QuestionSet(tuple(resolved.values()), made)
+
+
+def import_run(
+    files: str | Path | Sequence[str | Path],
+    *,
+    out: str | Path,
+    format: str = "auto",
+    gold: str | Path | None = None,
+    questions: str | Path | None = None,
+    mapping: Mapping[str, str] | None = None,
+    benchmark: str | None = None,
+    version: str | None = None,
+    arms: Sequence[str] = (),
+    n_options: int | None = None,
+    lenient: bool = False,
+    strict: bool = False,
+) -> Imported:
+    """Turn result files of other programs into a run that `report` reads.
+
+    Answers are extracted by `phasefusion.answers.parse_answer`; those that are invalid,
+    refused, unparsed or missing become missing passes with that reason and their text.
+    Questions are joined by benchmark, version and id, which stay text.
+
+    Parameters
+    ----------
+    files : path or sequence of path
+        Result files of one format. Several become an arm each when they answer the same
+        questions.
+    out : str or Path
+        The run folder; it must not hold a run of other settings.
+    format : str, default "auto"
+        One of `FORMATS`, or "auto" to tell it by the files.
+    gold : path, optional
+        File with the right answers, by id; it counts before what the results say.
+    questions : path, optional
+        File with the questions, of any format; their options are the content order.
+    mapping : mapping of str to str, optional
+        Field to column for tables, such as ``{"question_id": "video+qid"}``.
+    benchmark, version : str, optional
+        Name and version to record instead of those of the format.
+    arms : sequence of str, optional
+        Names of the runs, one a file; the file names by default.
+    n_options : int, optional
+        Options of every question, where no file shows them.
+    lenient : bool, default False
+        Read JSON with commas before closing brackets, and say so.
+    strict : bool, default False
+        Refuse probabilities that do not sum to 1 and truncated token lists.
+
+    Returns
+    -------
+    Imported
+
+    Raises
+    ------
+    DatasetError
+        If a file cannot be read, ids collide, or nothing can be joined.
+    RecordError
+        If `out` holds another run, or cannot be written.
+    FileNotFoundError
+        If a file is not there.
+    """
+    paths = _paths(files, arms)
+    settings = Settings(
+        benchmark, version, dict(mapping or {}), n_options, lenient, strict
+    )
+    findings = Findings()
+    detected = [_format(path, format, settings) for path in paths]
+    readings = [
+        READERS[one.format][0](path, settings)
+        for path, one in zip(paths, detected, strict=True)
+    ]
+    _take_notes(readings, findings)
+    answers = _named_arms(paths, readings, arms)
+    if not answers:
+        raise DatasetError(
+            f"{paths[0]}: holds questions but no predictions (taken for {detected[0]})"
+        )
+    raws = _raw_questions(readings, questions, gold, settings, findings)
+    resolved = _resolve(raws, settings, findings)
+    resolved = count_options(resolved, raws, answers, findings)
+    if gold is None:
+        rows = [raw for one in readings for raw in one.questions]
+        resolved = check_golds(rows, resolved, findings)
+    made = list(make_passes(answers, resolved, settings, findings))
+    if not made:
+        raise DatasetError(f"{paths[0]}: none of its answers belongs to a question")
+    for one in made:
+        one.record["source"]["format"] = _format_of(one, paths, detected)
+    made = _in_order(made)
+    add_findings(made, resolved, findings)
+    result = ImportReport(
+        format=_formats_text(detected),
+        files=tuple(
+            _file(path, role)
+            for path, role in (
+                *((path, "results") for path in paths),
+                (questions, "questions"),
+                (gold, "gold"),
+            )
+            if path is not None
+        ),
+        benchmarks=_benchmarks(resolved.values()),
+        questions=len({item_of(one) for one in made}),
+        passes=len(made),
+        without_gold=len({item_of(one) for one in made if one.record["gold"] is None}),
+        arms=arm_counts(made),
+        findings=(),
+        harness=harness_scores(made, findings),
+        results={k: v for one in readings for k, v in one.results.items()},
+        cannot=tuple(cannot([one.record for one in made])),
+    )
+    result = replace(result, findings=findings.frozen())
+    with RunWriter(out, _description(result, made, settings)) as writer:
+        writer.append(
+            one.record for one in made if pass_key(one.record) not in writer.done
+        )
+    return Imported(Path(out), result)
+
+
+def _paths(files: str | Path | Sequence[str | Path], arms: Sequence[str]) -> list[Path]:
+    given = [files] if isinstance(files, str | Path) else list(files)
+    paths = [Path(one) for one in given]
+    if not paths:
+        raise DatasetError("no file was given; there is nothing to import")
+    if arms and len(arms) != len(paths):
+        raise DatasetError(
+            f"{len(arms)} names of runs were given for {len(paths)} files"
+        )
+    return paths
+
+
+def _format(path: Path, format: str, settings: Settings) -> Detected:
+    if format == "auto":
+        return detect_format(path, lenient=settings.lenient)
+    if format not in READERS:
+        raise DatasetError(
+            f"format {format!r} is not one of auto, {', '.join(FORMATS)}"
+        )
+    return Detected(format, "as given")
+
+
+def _formats_text(detected: Sequence[Detected]) -> str:
+    return ", ".join(dict.fromkeys(map(str, detected)))
+
+
+def _format_of(made: Made, paths: Sequence[Path], detected: Sequence[Detected]) -> str:
+    name = made.record["source"]["file"]
+    known = {path.name: one.format for path, one in zip(paths, detected, strict=True)}
+    return known[name]
+
+
+def _take_notes(readings: Iterable[Reading], findings: Findings) -> None:
+    for reading in readings:
+        for kind, text, example in reading.notes:
+            findings.add(kind, text, example)
+
+
+def _named_arms(
+    paths: Sequence[Path], readings: Sequence[Reading], arms: Sequence[str]
+) -> list[RawAnswer]:
+    """Answers of all files; files about the same questions are runs of their own."""
+    ids = [{(a.benchmark, a.question_id) for a in one.answers} for one in readings]
+    overlap = any(
+        ids[i] & ids[j] for i in range(len(ids)) for j in range(i + 1, len(ids))
+    )
+    stems = [path.stem for path in paths]
+    if len(set(stems)) < len(stems):
+        stems = [str(path.with_suffix("")) for path in paths]
+    found = []
+    for i, reading in enumerate(readings):
+        name = arms[i] if arms else stems[i] if overlap else None
+        for raw in reading.answers:
+            if name is None:
+                found.append(raw)
+            else:
+                arm = name if raw.arm is None else f"{name} {raw.arm}"
+                found.append(replace(raw, arm=arm))
+    return found
+
+
+def _raw_questions(
+    readings: Sequence[Reading],
+    questions: str | Path | None,
+    gold: str | Path | None,
+    settings: Settings,
+    findings: Findings,
+) -> dict[Key, RawQuestion]:
+    own = gather(raw for one in readings for raw in one.questions)
+    reference = None
+    if questions is not None:
+        path = Path(questions)
+        reader = READERS[_format(path, "auto", settings).format][0]
+        read = reader(path, replace(settings, mapping={}))
+        names = {key[0] for key in own}
+        if settings.benchmark is None and len(names) == 1:
+            (name,) = names
+            read = _renamed(read, name)
+        reference = gather(read.questions)
+        _take_notes([read], findings)
+    found = with_reference(own, reference, findings)
+    if gold is not None:
+        found = with_gold(found, read_gold(Path(gold), settings), findings)
+    return found
+
+
+def _renamed(reading: Reading, benchmark: str) -> Reading:
+    """Questions under the benchmark of the results they belong to.
+
+    Files of no benchmark's own form are named after the file, which says nothing.
+    """
+    return replace(
+        reading,
+        questions=tuple(replace(raw, benchmark=benchmark) for raw in reading.questions),
+    )
+
+
+def read_gold(path: Path, settings: Settings) -> dict[str, RawQuestion]:
+    """Read right answers by id: an object, a two-column table, or a question file.
+
+    Raises
+    ------
+    DatasetError
+        If an id occurs with two right answers, or there is none.
+    """
+    if path.suffix.lower() == ".json":
+        value = read_json(path, lenient=settings.lenient).value
+        if isinstance(value, Mapping) and all(
+            not isinstance(one, list) for one in value.values()
+        ):
+            found = {}
+            for name, one in value.items():
+                given = first(one, GOLDS) if isinstance(one, Mapping) else one
+                found[str(name)] = RawQuestion(
+                    f"{path}, {name!r}", str(name), "", gold=given
+                )
+            return found
+    plain = replace(settings, mapping={})
+    reading = READERS[_format(path, "auto", plain).format][0](path, plain)
+    golds: dict[str, RawQuestion] = {}
+    for raw in reading.questions:
+        if raw.gold in (None, ""):
+            continue
+        old = golds.setdefault(raw.question_id, raw)
+        if old.gold != raw.gold:
+            raise DatasetError(
+                f"{raw.where}: the gold of {raw.question_id!r} is {raw.gold!r}, at "
+                f"{old.where} it is {old.gold!r}"
+            )
+    for answer in reading.answers:
+        if not golds and (answer.index is not None or answer.text is not None):
+            break
+    else:
+        return golds
+    return {
+        one.question_id: RawQuestion(
+            one.where,
+            one.question_id,
+            "",
+            gold=one.text if one.index is None else one.index,
+        )
+        for one in reading.answers
+    }
+
+
+def _resolve(
+    raws: Mapping[Key, RawQuestion], settings: Settings, findings: Findings
+) -> dict[Key, Question]:
+    resolved = {key: resolve(raw, settings, findings) for key, raw in raws.items()}
+    return {key: one for key, one in resolved.items() if one is not None}
+
+
+def _benchmarks(questions: Iterable[Question]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.benchmark for one in questions))
+
+
+def _file(path: str | Path, role: str) -> dict[str, str]:
+    digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return {"path": str(path), "role": role, "sha256": digest}
+
+
+def _in_order(made: Sequence[Made]) -> list[Made]:
+    """Arms by their frames, then by the files; the given order of an item first."""
+    arms: dict[str, int | None] = {}
+    items: dict[Key, int] = {}
+    for one in made:
+        arms.setdefault(one.record["arm"], one.record["budget"])
+        items.setdefault(item_of(one), len(items))
+    names = sorted(
+        arms, key=lambda name: (arms[name] is None, arms[name] or 0)
+    )  # stable
+    place = {name: i for i, name in enumerate(names)}
+
+    def rank(one: Made) -> tuple[int, int, int, bool]:
+        row = one.record
+        shuffled = row["order"] != sorted(row["order"])
+        return place[row["arm"]], items[item_of(one)], row["phase_index"], shuffled
+
+    return sorted(made, key=rank)
+
+
+def _description(
+    report: ImportReport, made: Sequence[Made], settings: Settings
+) -> dict[str, Any]:
+    """Describe the run for run.json."""
+    several = any(one.record["order"] != sorted(one.record["order"]) for one in made)
+    return {
+        "settings": {
+            "protocol": PROTOCOL,
+            "format": report.format,
+            "orders": {"kind": "recorded" if several else "identity"},
+            "seed": 0,
+            "strict": settings.strict,
+            "benchmarks": list(report.benchmarks),
+            "mapping": dict(settings.mapping),
+            "arms": [],
+            "runs": [one.name for one in report.arms],
+            "sources_sha256": [one["sha256"] for one in report.files],
+            "scorer": {"class": "imported answers"},
+        },
+        "versions": versions(),
+        "questions": {"file": None, "n": report.questions},
+        "import": report.to_dict(),
+        "command": list(sys.argv),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
