@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from phasefusion import errors
 
 if TYPE_CHECKING:
+    from phasefusion import audit as audit
     from phasefusion import cache as cache
     from phasefusion import importers as importers
     from phasefusion import orders, pixels, planning, samplers, scoring, stats
@@ -56,8 +57,8 @@ _HOME = {
     "resize": "frames",
     "resize_normalize": "frames",
 }
-_MODULES = {"cache", "orders", "pixels", "samplers", "scoring", "stats", "subtitles"}
-_MODULES |= {"importers", "planning", "tinyvlm", "video"}
+_MODULES = {"audit", "cache", "importers", "orders", "pixels", "planning", "samplers"}
+_MODULES |= {"scoring", "stats", "subtitles", "tinyvlm", "video"}
 
 __all__ = [
     "Clip",
@@ -69,6 +70,7 @@ __all__ = [
     "Video",
     "VideoInfo",
     "__version__",
+    "audit",
     "compare",
     "errors",
     "evaluate",

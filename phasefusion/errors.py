@@ -47,6 +47,10 @@ class RecordError(PhaseFusionError, RuntimeError):
     """A run folder that cannot be read, continued or written."""
 
 
+class AuditError(PhaseFusionError, ValueError):
+    """A claims file that cannot be used; names the file, the line and the claim."""
+
+
 class BackendUnavailableError(PhaseFusionError, RuntimeError):
     """An optional part (FFmpeg, torch, CUDA) that is not there; says how to get it."""
 

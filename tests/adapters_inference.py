@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from adapters import Inputs, Results, adapter
 
-from phasefusion import orders, stats
+from phasefusion import audit, orders, stats
 
 # ------------------------------------------------------------------ intervals and tests
 
@@ -97,14 +97,21 @@ def tost_paired(inputs: Inputs, wanted: Results) -> Results:
     }
 
 
+def _published_estimate(low: float, high: float) -> float | None:
+    """Estimate that the paper's claims compute for a printed interval, in points."""
+    claims = audit.load_claims("paper")
+    printed = [float(claims.figures[name].value) for name in ("ci_low", "ci_high")]
+    if [low, high] != printed:
+        return None
+    (claim,) = audit.audit(claims, only=["tost.estimate"]).results
+    return float(claim.computed)
+
+
 @adapter
 def implied_se(inputs: Inputs, wanted: Results) -> Results:
     low, high = inputs["ci"]
     normal = stats.implied_error(low, high, confidence_level=inputs["level"])
-    estimate = inputs.get("estimate")
-    if [low, high] == [-2.09, 1.56]:
-        # the published estimate is -3 of 1132 observations, in points
-        estimate = -300 / 1132
+    estimate = inputs.get("estimate", _published_estimate(low, high))
     found = {
         "mid": normal.center,
         "half": normal.half_width,

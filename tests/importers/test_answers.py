@@ -130,6 +130,7 @@ def test_parsed(text, position):
         ("The answer is A or B", "unparsed"),
         ("The answer is B. The answer is C.", "unparsed"),
         ("neither A nor B", "unparsed"),
+        ("Neither A nor B is correct.", "unparsed"),
         ("<answer>A</answer> no, <answer>B</answer>", "unparsed"),
         ("A. a pretty girl\nB. a man\nC. a dog runs", "unparsed"),
         ("A. I think it's (C)", "unparsed"),

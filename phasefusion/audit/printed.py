@@ -1,0 +1,53 @@
+"""Tables of a Markdown report, as they were printed."""
+
+from __future__ import annotations
+
+import re
+
+from phasefusion.report.sections import Section
+
+_SPLIT = re.compile(r"(?<!\\)\|")
+_RULE = re.compile(r"\|(?: ?:?-{3,}:? ?\|)+")
+
+
+def read_tables(text: str) -> list[Section]:
+    """Read the tables of a Markdown text.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    list of Section
+        Every table under the heading before it; rows with another number of cells than
+        the head are left out.
+    """
+    found: list[Section] = []
+    title = ""
+    lines = text.splitlines()
+    i = 0
+    while i < len(lines):
+        line = lines[i]
+        if line.startswith("#"):
+            title = line.lstrip("#").strip()
+        if i + 1 < len(lines) and _RULE.fullmatch(lines[i + 1].strip()):
+            head = _cells(line)
+            rows = []
+            i += 2
+            while i < len(lines) and lines[i].lstrip().startswith("|"):
+                cells = _cells(lines[i])
+                if len(cells) == len(head):
+                    rows.append(cells)
+                i += 1
+            found.append(Section(title, head, tuple(rows)))
+            continue
+        i += 1
+    return found
+
+
+def _cells(line: str) -> tuple[str, ...]:
+    parts = _SPLIT.split(line.strip())[1:-1]
+    return tuple(
+        part.strip().replace("\\|", "|").replace("\\\\", "\\") for part in parts
+    )
