@@ -16,6 +16,7 @@ from phasefusion import errors
 if TYPE_CHECKING:
     from phasefusion import audit as audit
     from phasefusion import cache as cache
+    from phasefusion import datasets as datasets
     from phasefusion import importers as importers
     from phasefusion import orders, pixels, planning, samplers, scoring, stats
     from phasefusion import subtitles as subtitles
@@ -58,7 +59,7 @@ _HOME = {
     "resize_normalize": "frames",
 }
 _MODULES = {"audit", "cache", "importers", "orders", "pixels", "planning", "samplers"}
-_MODULES |= {"scoring", "stats", "subtitles", "tinyvlm", "video"}
+_MODULES |= {"datasets", "scoring", "stats", "subtitles", "tinyvlm", "video"}
 
 __all__ = [
     "Clip",
@@ -72,6 +73,7 @@ __all__ = [
     "__version__",
     "audit",
     "compare",
+    "datasets",
     "errors",
     "evaluate",
     "fuse",

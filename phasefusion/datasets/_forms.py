@@ -170,6 +170,10 @@ def nextqa(row: Row) -> Draft:
         kind: GoldKind = index_gold(gold)
     else:  # a table that writes video and qid together
         number = row.name("question_id").removeprefix(video).lstrip("_")
+        if not number.isdecimal():
+            raise DatasetError(
+                f"{row.where}: question_id must be video and qid, not {number!r}"
+            )
         gold, kind = index_and_text(row, options)
     question = RawQuestion(
         where=row.where,
@@ -252,6 +256,8 @@ def tempcompass(row: Row) -> Draft:
     The id is made of video, dimension and place, as `row.task` has them; questions of
     the tasks other than multi-choice say which one.
     """
+    if "mc_question" in row.fields:
+        raise DatasetError(f"{row.where}: asks for a caption, and has no options")
     video = row.name("video_id")
     dimension = row.maybe("dim") or row.maybe("dimension") or ""
     text, options = embedded(row.text("question"), find_options(row.fields))

@@ -213,4 +213,5 @@ def _of_table(row: Mapping[str, Any]) -> str | None:
         return "egoschema"
     if CLIP.fullmatch(video):
         return "star"
-    return "nextqa" if "question_id" in row else None
+    number = str(row.get("question_id")).removeprefix(video).lstrip("_")
+    return "nextqa" if number.isdecimal() else None

@@ -86,7 +86,7 @@ class DatasetReport:
     @property
     def is_clean(self) -> bool:
         """Whether every question was kept, with all that its file states."""
-        return not (self.left_out or self.unusable_gold or self.missing_videos)
+        return not (self.left_out or self.unusable_gold)
 
     def finding(self, kind: str) -> Finding | None:
         """Return the finding of a kind, None when there is none."""
