@@ -102,7 +102,10 @@ def test_other_protocols(call, tmp_path, protocol, scored):
     ("words", "message"),
     [
         (["run", "none.json", "--scorer", "pixel_scorer:make"], "none.json: No such"),
-        (["run", "bad.json", "--scorer", "pixel_scorer:make"], "bad.json, line 1, column 1: not"),
+        (
+            ["run", "bad.json", "--scorer", "pixel_scorer:make"],
+            "bad.json, line 1, column 1: not",
+        ),
         (["run", "questions.jsonl"], "either --model or --scorer"),
         (["run", "questions.jsonl", "--scorer", "x"], "MODULE:NAME"),
         (["run", "questions.jsonl", "--scorer", "no.such:x"], "No module named 'no'"),

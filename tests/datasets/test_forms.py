@@ -21,15 +21,16 @@ def one(name, row, **options):
     return found[0]
 
 
-class TestEgoSchema:
-    ROW = {f"option {k}": f"c does {k}" for k in range(5)} | {
-        "q_uid": UID.format(1),
-        "google_drive_id": "1abc",
-        "question": "What does c do?",
-    }
+EGOSCHEMA_ROW = {f"option {k}": f"c does {k}" for k in range(5)} | {
+    "q_uid": UID.format(1),
+    "google_drive_id": "1abc",
+    "question": "What does c do?",
+}
 
+
+class TestEgoSchema:
     def test_questions_without_gold(self):
-        item = one("egoschema", self.ROW)
+        item = one("egoschema", EGOSCHEMA_ROW)
         assert item.question_id == item.video_id == UID.format(1)
         assert item.options == tuple(f"c does {k}" for k in range(5))
         assert item.gold is None
@@ -38,7 +39,7 @@ class TestEgoSchema:
 
     def test_gold_of_its_own_file(self, tmp_path):
         (tmp_path / "subset_answers.json").write_text(json.dumps({UID.format(2): 3}))
-        rows = [self.ROW, self.ROW | {"q_uid": UID.format(2)}]
+        rows = [EGOSCHEMA_ROW, EGOSCHEMA_ROW | {"q_uid": UID.format(2)}]
         found = read("egoschema", rows, gold=tmp_path / "subset_answers.json")
         assert [item.gold for item in found] == [None, 3]
         assert found.report.with_gold == 1
@@ -47,13 +48,15 @@ class TestEgoSchema:
 
     def test_gold_of_other_questions_is_refused(self):
         with pytest.raises(DatasetError, match="no id of the gold is in the questions"):
-            read("egoschema", [self.ROW], gold={"another": 1})
-        found = read("egoschema", [self.ROW], gold={"another": 1, UID.format(1): 0})
+            read("egoschema", [EGOSCHEMA_ROW], gold={"another": 1})
+        found = read(
+            "egoschema", [EGOSCHEMA_ROW], gold={"another": 1, UID.format(1): 0}
+        )
         assert found.report.finding("gold without question").examples == ("another",)
 
     @pytest.mark.parametrize(("field", "gold"), [("answer", "2"), ("CA", 2)])
     def test_gold_is_an_index_as_number_or_text(self, field, gold):
-        assert one("egoschema", self.ROW | {field: gold}).gold == 2
+        assert one("egoschema", EGOSCHEMA_ROW | {field: gold}).gold == 2
 
     def test_hub_table(self):
         row = {
@@ -70,7 +73,9 @@ class TestEgoSchema:
 
     def test_a_table_whose_question_id_is_something_else(self, tmp_path):
         head = ",video_name,question_id,question,answer,a0,a1,a2,a3,a4\n"
-        line = f"1,{UID.format(4)},1ZdZ8aUc,Why?,to eat.,to run.,to eat.,to hop.,x.,y.\n"
+        line = (
+            f"1,{UID.format(4)},1ZdZ8aUc,Why?,to eat.,to run.,to eat.,to hop.,x.,y.\n"
+        )
         path = tmp_path / "ego.csv"
         path.write_text(head + line)
         assert datasets.detect(path) == "egoschema"
@@ -79,30 +84,31 @@ class TestEgoSchema:
         assert item.gold == 1
 
 
-class TestMVBench:
-    ROWS = [
-        {
-            "video": "ZS9XR.mp4",
-            "question": "What happened before?",
-            "candidates": ["Ate.", "Threw it.", "Ran."],
-            "answer": "Threw it.",
-            "start": 1.5,
-            "end": 12,
-            "accurate_start": 2.0,
-        },
-        {
-            "video": "part/b.webm",
-            "question": "And then?",
-            "candidates": ["yes", "no"],
-            "answer": "no",
-        },
-    ]
+MVBENCH_ROWS = [
+    {
+        "video": "ZS9XR.mp4",
+        "question": "What happened before?",
+        "candidates": ["Ate.", "Threw it.", "Ran."],
+        "answer": "Threw it.",
+        "start": 1.5,
+        "end": 12,
+        "accurate_start": 2.0,
+    },
+    {
+        "video": "part/b.webm",
+        "question": "And then?",
+        "candidates": ["yes", "no"],
+        "answer": "no",
+    },
+]
 
+
+class TestMVBench:
     def test_a_folder_of_a_file_a_task(self, tmp_path):
         inner = tmp_path / "json"
         inner.mkdir()
         for task in ("action_sequence", "scene_transition"):
-            (inner / f"{task}.json").write_text(json.dumps(self.ROWS))
+            (inner / f"{task}.json").write_text(json.dumps(MVBENCH_ROWS))
         found = read("mvbench", tmp_path)
         assert [item.question_id for item in found] == [
             "action_sequence/0",
@@ -121,17 +127,17 @@ class TestMVBench:
 
     def test_rows_say_their_task(self):
         with pytest.raises(DatasetError, match='pass task="action_sequence"'):
-            read("mvbench", self.ROWS)
-        ids = [item.question_id for item in read("mvbench", self.ROWS, task="count")]
+            read("mvbench", MVBENCH_ROWS)
+        ids = [item.question_id for item in read("mvbench", MVBENCH_ROWS, task="count")]
         assert ids == ["count/0", "count/1"]
-        by_task = read("mvbench", {"a": self.ROWS, "b": self.ROWS[:1]})
+        by_task = read("mvbench", {"a": MVBENCH_ROWS, "b": MVBENCH_ROWS[:1]})
         assert [item.question_id for item in by_task] == ["a/0", "a/1", "b/0"]
-        named = [row | {"task": name} for name in "xyx" for row in self.ROWS[:1]]
+        named = [row | {"task": name} for name in "xyx" for row in MVBENCH_ROWS[:1]]
         ids = [item.question_id for item in read("mvbench", named)]
         assert ids == ["x/0", "y/0", "x/1"]
 
     def test_gold_is_a_text_even_when_it_is_a_number(self):
-        row = self.ROWS[1] | {"candidates": ["3", "0", "2"], "answer": "2"}
+        row = MVBENCH_ROWS[1] | {"candidates": ["3", "0", "2"], "answer": "2"}
         assert one("mvbench", row, task="count").gold == 2
         row["answer"] = "1"
         found = read("mvbench", [row], task="count")
@@ -139,37 +145,51 @@ class TestMVBench:
         assert found.report.unusable_gold[0].kind == "gold not an option"
 
     def test_bounds_that_are_none(self):
-        row = self.ROWS[0] | {"end": 1.5}
-        found = read("mvbench", [row, self.ROWS[1]], task="t")
+        row = MVBENCH_ROWS[0] | {"end": 1.5}
+        found = read("mvbench", [row, MVBENCH_ROWS[1]], task="t")
         assert len(found) == 1
         (left_out,) = found.report.left_out
         assert (left_out.question_id, left_out.kind) == ("t/0", "bad bounds")
         assert "start 1.5 s is not before end 1.5 s" in left_out.reason
 
 
-class TestVideoMme:
-    QUESTION = {
-        "question_id": "001-1",
-        "task_type": "Counting",
-        "question": "How many?",
-        "options": ["A. 1.", "B. C. three", "C. Four: 4.", "D. none"],
-        "answer": "C",
+VIDEOMME_QUESTION = {
+    "question_id": "001-1",
+    "task_type": "Counting",
+    "question": "How many?",
+    "options": ["A. 1.", "B. C. three", "C. Four: 4.", "D. none"],
+    "answer": "C",
+}
+VIDEOMME_NESTED = [
+    {
+        "video_id": "001",
+        "duration": "short",
+        "domain": "Sports",
+        "sub_category": "Ball",
+        "questions": [
+            VIDEOMME_QUESTION,
+            VIDEOMME_QUESTION
+            | {"question_id": "001-2", "answer": None, "response": "A"},
+        ],
     }
-    NESTED = [
-        {
-            "video_id": "001",
-            "duration": "short",
-            "domain": "Sports",
-            "sub_category": "Ball",
-            "questions": [
-                QUESTION,
-                QUESTION | {"question_id": "001-2", "answer": None, "response": "A"},
-            ],
-        }
-    ]
+]
+VIDEOMME_V2 = {
+    "video_id": "001",
+    "url": "https://youtu.be/abcdefghijk",
+    "group_type": "logic",
+    "group_structure": "[1, 2, 3, 4]",
+    "question_id": "001-1",
+    "question": "Which?",
+    "options": "\n".join(f"{letter}. text {letter}" for letter in "ABCDEFGH"),
+    "answer": "H",
+    "level": 2,
+    "third_head": "order",
+}
 
+
+class TestVideoMme:
     def test_nested(self):
-        found = read("videomme", self.NESTED)
+        found = read("videomme", VIDEOMME_NESTED)
         first, second = found
         assert first.options == ("1.", "C. three", "Four: 4.", "none")
         assert (first.gold, second.gold) == (2, None)
@@ -183,9 +203,15 @@ class TestVideoMme:
         }
 
     def test_flat_rows_find_videos_and_subtitles_by_youtube_id(self, tmp_path):
-        row = {k: v for k, v in self.NESTED[0].items() if k != "questions"}
-        row |= self.QUESTION | {"url": "https://www.youtube.com/watch?v=fFjv93ACGo8"}
-        for name in ("data/fFjv93ACGo8.mp4", "data/ffjv93acgo8.mp4", "s/fFjv93ACGo8.srt"):
+        row = {k: v for k, v in VIDEOMME_NESTED[0].items() if k != "questions"}
+        row |= VIDEOMME_QUESTION | {
+            "url": "https://www.youtube.com/watch?v=fFjv93ACGo8"
+        }
+        for name in (
+            "data/fFjv93ACGo8.mp4",
+            "data/ffjv93acgo8.mp4",
+            "s/fFjv93ACGo8.srt",
+        ):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text("1\n00:00:01,5 --> 00:00:02,0\nhello\n")
         for more in ({"videoID": "fFjv93ACGo8"}, {}):
@@ -198,41 +224,28 @@ class TestVideoMme:
         assert found.report.with_subtitles == 1
 
     def test_a_video_without_subtitles_is_noted(self, tmp_path):
-        found = read("videomme", self.NESTED, subtitles=tmp_path)
+        found = read("videomme", VIDEOMME_NESTED, subtitles=tmp_path)
         assert found.report.finding("no subtitles").n == 2
         assert all(item.subtitles is None for item in found)
 
-    V2 = {
-        "video_id": "001",
-        "url": "https://youtu.be/abcdefghijk",
-        "group_type": "logic",
-        "group_structure": "[1, 2, 3, 4]",
-        "question_id": "001-1",
-        "question": "Which?",
-        "options": "\n".join(f"{letter}. text {letter}" for letter in "ABCDEFGH"),
-        "answer": "H",
-        "level": 2,
-        "third_head": "order",
-    }
-
     def test_version_2_has_ids_of_its_own(self, tmp_path):
-        item = one("videomme-v2", self.V2)
+        item = one("videomme-v2", VIDEOMME_V2)
         assert item.benchmark == "Video-MME@v2"
         assert item.options[7] == "text H"
         assert item.gold == 7
         assert item.strata["group_type"] == "logic"
         assert item.strata["level"] == "2"
-        v1 = read("videomme", self.NESTED)[0]
+        v1 = read("videomme", VIDEOMME_NESTED)[0]
         assert (v1.benchmark, v1.question_id) != (item.benchmark, item.question_id)
         path = tmp_path / "v2.jsonl"
-        path.write_text(json.dumps(self.V2))
+        path.write_text(json.dumps(VIDEOMME_V2))
         assert datasets.detect(path) == "videomme-v2"
 
     def test_the_wrong_version_is_refused(self):
         with pytest.raises(DatasetError, match="read it as 'videomme-v2'"):
-            read("videomme", [self.V2])
+            read("videomme", [VIDEOMME_V2])
         with pytest.raises(DatasetError, match="read it as 'videomme'"):
-            read("videomme-v2", self.NESTED)
+            read("videomme-v2", VIDEOMME_NESTED)
 
     def test_words_of_version_2_become_cues(self, tmp_path):
         words = [
@@ -241,19 +254,20 @@ class TestVideoMme:
         ]
         lines = "".join(json.dumps(word) + "\n" for word in words)
         (tmp_path / "001.jsonl").write_text(lines)
-        item = one("videomme-v2", self.V2, subtitles=tmp_path)
+        item = one("videomme-v2", VIDEOMME_V2, subtitles=tmp_path)
         cues = item.subtitles.read()
         assert [(cue.start_s, cue.text) for cue in cues] == [(1.0, "so"), (1.5, "it")]
         assert cues.path == str(tmp_path / "001.jsonl")
 
 
-class TestNextQa:
-    HEAD = "video,frame_count,width,height,question,answer,qid,type,a0,a1,a2,a3,a4\n"
+NEXTQA_HEAD = "video,frame_count,width,height,question,answer,qid,type,a0,a1,a2,a3,a4\n"
 
+
+class TestNextQa:
     def test_ids_are_video_and_qid(self, tmp_path):
         path = tmp_path / "val.csv"
         path.write_text(
-            self.HEAD
+            NEXTQA_HEAD
             + "2440175990,10,4,4,what,0,6,CH,a,b,c,d,e\n"
             + "13884293626,10,4,4,what,4,6,TP,a,b,c,d,e\n"
         )
@@ -292,7 +306,7 @@ class TestNextQa:
     def test_an_empty_option_column_keeps_the_others_in_place(self, tmp_path):
         path = tmp_path / "val.csv"
         path.write_text(
-            self.HEAD
+            NEXTQA_HEAD
             + "1,10,4,4,what,2,6,CH,a,,c,d,e\n"
             + "2,10,4,4,what,2,6,CH,,b,c,d,e\n"
             + "3,10,4,4,what,2,6,CH,a,b,c,,\n"
@@ -304,26 +318,29 @@ class TestNextQa:
         assert found[0].gold == 2
 
 
-class TestLongVideoBench:
-    ROW = {
-        "id": "86Cxy_0",
-        "video_id": "86Cxy",
-        "video_path": "86Cxy.mp4",
-        "subtitle_path": "86Cxy_en.json",
-        "question": "What is said?",
-        "candidates": ["a hat", "N/A", "a coat"],
-        "correct_choice": 2,
-        "position": [128, 256],
-        "duration": 188.6,
-        "duration_group": 600,
-        "question_category": "T2O",
-        "topic_category": "KH",
-        "level": "L1",
-        "starting_timestamp_for_subtitles": 10,
-    }
+LONG_ROW = {
+    "id": "86Cxy_0",
+    "video_id": "86Cxy",
+    "video_path": "86Cxy.mp4",
+    "subtitle_path": "86Cxy_en.json",
+    "question": "What is said?",
+    "candidates": ["a hat", "N/A", "a coat"],
+    "correct_choice": 2,
+    "position": [128, 256],
+    "duration": 188.6,
+    "duration_group": 600,
+    "question_category": "T2O",
+    "topic_category": "KH",
+    "level": "L1",
+    "starting_timestamp_for_subtitles": 10,
+}
+LONG_LINES = [{"start": "00:00:12.500", "end": "00:00:14", "line": "a hat"}]
+LONG_TEXTS = [{"timestamp": [12.5, None], "text": "a hat"}]
 
+
+class TestLongVideoBench:
     def test_own_form(self):
-        item = one("longvideobench", self.ROW)
+        item = one("longvideobench", LONG_ROW)
         assert item.options == ("a hat", "N/A", "a coat")  # a text like any other
         assert (item.gold, item.type) == (2, "T2O")
         assert item.strata == {
@@ -336,11 +353,11 @@ class TestLongVideoBench:
         assert item.subtitles is None
 
     def test_test_split_has_no_gold(self):
-        row = {k: v for k, v in self.ROW.items() if k != "correct_choice"}
+        row = {k: v for k, v in LONG_ROW.items() if k != "correct_choice"}
         assert one("longvideobench", row).gold is None
 
     def test_fillers_of_the_table_are_no_options(self):
-        row = {k: v for k, v in self.ROW.items() if k != "candidates"}
+        row = {k: v for k, v in LONG_ROW.items() if k != "candidates"}
         texts = ["a hat", "N/A", "a coat", "N/A", "N/A"]
         row |= {f"option{k}": text for k, text in enumerate(texts)}
         found = read("longvideobench", [row])
@@ -349,7 +366,7 @@ class TestLongVideoBench:
         assert found.report.finding("filler options").examples == ("86Cxy_0: 3",)
 
     def test_a_filler_that_is_right_is_an_option(self):
-        row = {k: v for k, v in self.ROW.items() if k != "candidates"}
+        row = {k: v for k, v in LONG_ROW.items() if k != "candidates"}
         row |= {"option0": "a hat", "option1": "a coat", "option2": "N/A"}
         item = one("longvideobench", row)
         assert item.options == ("a hat", "a coat", "N/A")
@@ -357,7 +374,7 @@ class TestLongVideoBench:
 
     @pytest.mark.parametrize("gold", [-1, 3, 7])
     def test_gold_outside_is_none(self, gold):
-        row = {k: v for k, v in self.ROW.items() if k != "candidates"}
+        row = {k: v for k, v in LONG_ROW.items() if k != "candidates"}
         row |= {f"option{k}": text for k, text in enumerate(["x", "y", "z", "N/A"])}
         found = read("longvideobench", [row | {"correct_choice": gold}])
         assert found[0].options[:3] == ("x", "y", "z")
@@ -367,254 +384,20 @@ class TestLongVideoBench:
             assert found[0].gold is None
             assert found.report.unusable_gold[0].kind == "gold not an option"
 
-    LINES = [{"start": "00:00:12.500", "end": "00:00:14", "line": "a hat"}]
-    TEXTS = [{"timestamp": [12.5, None], "text": "a hat"}]
-
-    @pytest.mark.parametrize("cues", [LINES, TEXTS])
+    @pytest.mark.parametrize("cues", [LONG_LINES, LONG_TEXTS])
     def test_subtitles_in_two_shapes_begin_with_the_video(self, tmp_path, cues):
         folder = tmp_path / "subtitles"
         folder.mkdir()
         (folder / "86Cxy_en.json").write_text(json.dumps(cues))
-        item = one("longvideobench", self.ROW, subtitles=folder)
+        item = one("longvideobench", LONG_ROW, subtitles=folder)
         assert item.subtitles.offset_s == 10.0
         (cue,) = item.subtitles.read()
         assert (cue.start_s, cue.text) == (2.5, "a hat")
-        inline = one("longvideobench", self.ROW | {"subtitles": cues})
+        inline = one("longvideobench", LONG_ROW | {"subtitles": cues})
         assert inline.subtitles.path is None
         assert inline.subtitles.read().cues == item.subtitles.read().cues
 
     def test_subtitles_of_no_form_are_noted(self):
-        found = read("longvideobench", [self.ROW | {"subtitles": [{"at": 1}]}])
+        found = read("longvideobench", [LONG_ROW | {"subtitles": [{"at": 1}]}])
         assert found[0].subtitles is None
         assert found.report.finding("unreadable subtitles").n == 1
-
-
-class TestMlvu:
-    ROW = {
-        "video": "movie101_30.mp4",
-        "duration": 726,
-        "question": "What color?",
-        "candidates": ["Blue", "Red", "White", "Green"],
-        "answer": "White",
-        "question_type": "plotQA",
-    }
-
-    def test_a_file_a_task(self, tmp_path):
-        path = tmp_path / "1_plotQA.json"
-        path.write_text(json.dumps([self.ROW, self.ROW | {"answer": "Red"}]))
-        found = read("mlvu", path)
-        assert [item.question_id for item in found] == ["1_plotQA#0", "1_plotQA#1"]
-        assert [item.gold for item in found] == [2, 1]
-        assert found[0].type == "plotQA"
-        assert found[0].extra == {"duration": 726}
-        assert datasets.detect(path) == "mlvu"
-
-    def test_copy_with_the_options_in_the_question(self):
-        row = {
-            "video_name": "movie101_30.mp4",
-            "task_type": "plotQA",
-            "question": "What color?\n(A) Blue\n(B) A. Red\n(C) White",
-            "answer": "B",
-        }
-        item = one("mlvu", row, task="plotQA")
-        assert item.question == "What color?"
-        assert item.options == ("Blue", "A. Red", "White")
-        assert (item.gold, item.type) == (1, "plotQA")
-
-    def test_a_number_is_no_index(self):
-        numbers = self.ROW | {"candidates": ["6", "7", "3", "9"], "answer": "3"}
-        assert one("mlvu", numbers).gold == 2
-        found = read("mlvu", [numbers | {"answer": "1"}])
-        assert found[0].gold is None
-
-    def test_submission_rows(self):
-        row = self.ROW | {"question_id": "AR_0", "candidates": list("uvwxyz")}
-        del row["answer"]
-        item = one("mlvu", row)
-        assert (item.question_id, len(item.options), item.gold) == ("AR_0", 6, None)
-
-
-class TestTempCompass:
-    CHOICE = {"question": "What?\nA. run. fast\nB. a: b\nC. hop", "answer": "B. a: b"}
-    YES = {"question": "Is it so?", "answer": "yes"}
-    CAPTION = {
-        "question": "Which caption matches better?\nOption 1: He runs.\nOption 2: He hops.",
-        "answer": "Option 2: He hops.",
-    }
-    SENTENCE = {
-        "question": "Which one?\nSentence A: He runs.\nSentence B: He hops.",
-        "answer": "Sentence A: He runs.",
-    }
-
-    def test_nested(self, tmp_path):
-        data = {
-            "103": {"action": [self.CHOICE, self.CHOICE], "speed": [self.CHOICE]},
-            "103_reverse": {"action": [self.CHOICE]},
-        }
-        path = tmp_path / "multi-choice.json"
-        path.write_text(json.dumps(data))
-        assert datasets.detect(path) == "tempcompass"
-        found = read("tempcompass", path)
-        assert [item.question_id for item in found] == [
-            "103/action/0",
-            "103/action/1",
-            "103/speed/0",
-            "103_reverse/action/0",
-        ]
-        first = found[0]
-        assert first.question == "What?"
-        assert first.options == ("run. fast", "a: b", "hop")
-        assert (first.gold, first.type, first.video_id) == (1, "action", "103")
-
-    def test_kinds_of_task_have_ids_of_their_own(self):
-        rows = [self.CHOICE, self.YES, self.CAPTION, self.SENTENCE]
-        found = read("tempcompass", {"7": {"order": rows}})
-        assert [item.question_id for item in found] == [
-            "7/order/0",
-            "7/order/yes_no/0",
-            "7/order/caption_matching/0",
-            "7/order/caption_matching/1",
-        ]
-        assert [item.options for item in found[1:]] == [
-            ("yes", "no"),
-            ("He runs.", "He hops."),
-            ("He runs.", "He hops."),
-        ]
-        assert [item.gold for item in found] == [1, 0, 1, 0]
-
-    def test_flat_rows(self):
-        rows = [self.CHOICE | {"video_id": "7", "dim": "order"} for _ in range(2)]
-        found = read("tempcompass", rows)
-        assert [item.question_id for item in found] == ["7/order/0", "7/order/1"]
-
-    def test_letter_and_text_must_agree(self):
-        rows = [self.CHOICE | {"answer": "A. hop"}, self.CHOICE]
-        found = read("tempcompass", {"7": {"order": rows}})
-        assert [item.gold for item in found] == [None, 1]
-        (problem,) = found.report.unusable_gold
-        assert problem.question_id == "7/order/0"
-        assert problem.kind == "gold contradicts itself"
-
-    def test_captions_have_no_options(self):
-        caption = {"question": "Describe it.", "answer": "", "mc_question": "What?"}
-        found = read("tempcompass", {"7": {"order": [caption, self.CHOICE]}})
-        assert found.report.left_out[0].reason == "asks for a caption, and has no options"
-
-
-class TestPerceptionTest:
-    QUESTION = {
-        "id": 0,
-        "question": "Is it open?",
-        "options": ["yes", "no", "cannot tell"],
-        "answer_id": 2,
-        "area": "physics",
-        "reasoning": "descriptive",
-        "tag": ["state", "place"],
-    }
-
-    def test_ids_are_unique_within_a_video_only(self, tmp_path):
-        video = {"metadata": {"frame_rate": 30.0}, "mc_question": [self.QUESTION]}
-        path = tmp_path / "mc_question_valid.json"
-        path.write_text(json.dumps({"video_1": video, "video_2": video}))
-        assert datasets.detect(path) == "perceptiontest"
-        found = read("Perception Test", path)
-        assert [item.question_id for item in found] == ["video_1_0", "video_2_0"]
-        item = found[0]
-        assert (item.gold, item.type, item.video_id) == (2, "physics", "video_1")
-        assert item.strata == {"area": "physics", "reasoning": "descriptive"}
-        assert item.extra["tag"] == ["state", "place"]
-        assert item.extra["metadata"] == {"frame_rate": 30.0}
-
-    def test_hub_rows(self):
-        row = self.QUESTION | {"video_name": "video_9", "answer_id": "1"}
-        row["question_id"] = row.pop("id")
-        item = one("perceptiontest", row)
-        assert (item.question_id, item.gold) == ("video_9_0", 1)
-        assert one("perceptiontest", row | {"answer_id": None}).gold is None
-
-
-class TestStar:
-    ROW = {
-        "question_id": "Interaction_T1_4",
-        "question": "Which object was tidied up?",
-        "answer": "The clothes.",
-        "video_id": "6H78U",
-        "start": 11.1,
-        "end": 19.0,
-        "choices": [
-            {"choice_id": 3, "choice": "The table."},
-            {"choice_id": 0, "choice": "The closet."},
-            {"choice_id": 2, "choice": "The clothes."},
-            {"choice_id": 1, "choice": "The blanket."},
-        ],
-        "situations": {"000012": {"bbox": [1, 2]}},
-    }
-
-    def test_choices_count_by_their_ids(self):
-        item = one("star", self.ROW)
-        assert item.options == (
-            "The closet.",
-            "The blanket.",
-            "The clothes.",
-            "The table.",
-        )
-        assert (item.gold, item.type) == (2, "Interaction")
-        assert (item.start, item.end) == (11.1, 19.0)
-        assert "situations" not in item.extra
-
-    def test_a_clip_that_was_cut_has_no_bounds(self, tmp_path):
-        (tmp_path / "6H78U.mp4").write_bytes(b"")
-        bounded = datasets.read("star", [self.ROW], videos=tmp_path)[0]
-        assert bounded.video == str(tmp_path / "6H78U.mp4")
-        (tmp_path / "6H78U_11.1_19.mp4").write_bytes(b"")
-        cut = datasets.read("star", [self.ROW], videos=tmp_path)[0]
-        assert cut.video == str(tmp_path / "6H78U_11.1_19.mp4")
-        assert cut.start is cut.end is None
-        assert cut.video_id == bounded.video_id == "6H78U"
-
-    def test_a_table_with_the_bounds_in_the_name(self, tmp_path):
-        path = tmp_path / "star.csv"
-        path.write_text(
-            ",video_name,question,answer_number,question_id,question_type,"
-            "a0,a1,a2,a3,answer\n"
-            "1,6H78U_11.1_19.6,Which?,2,Feasibility_T6_4,Feasibility_T6,"
-            "The bed.,The bag.,The box.,The cup.,The box.\n"
-        )
-        assert datasets.detect(path) == "star"
-        (item,) = read("star", path)
-        assert (item.video_id, item.start, item.end) == ("6H78U", 11.1, 19.6)
-        assert (item.gold, item.type) == (2, "Feasibility")
-        assert item.strata == {"question_type": "Feasibility_T6"}
-
-
-class TestPlain:
-    ROW = {
-        "question_id": 7,
-        "video": "clip.mp4",
-        "question": "What?",
-        "options": ["A. cat", "B. dog"],
-        "answer": "B. dog",
-        "strata": {"length": "short", "n": 3},
-        "start_frame": 50,
-        "end_frame": 100,
-        "fps": 25,
-    }
-
-    def test_rows(self):
-        item = one("plain", self.ROW)
-        assert (item.question_id, item.gold) == ("7", 1)
-        assert item.strata == {"length": "short", "n": "3"}
-        assert (item.start, item.end) == (2.0, 4.0)
-
-    def test_what_load_questions_refuses_is_left_out(self):
-        rows = [self.ROW, self.ROW | {"question_id": 8, "options": ["x", " "]}]
-        found = read("plain", rows)
-        assert [one.question_id for one in found.report.left_out] == ["8"]
-
-    def test_both_ways_give_the_same_items(self, tmp_path):
-        (tmp_path / "clip.mp4").write_bytes(b"")
-        path = tmp_path / "set.json"
-        path.write_text(json.dumps([self.ROW]))
-        (other,) = datasets.load_questions(path)
-        assert datasets.load("auto", path) == [other]
-        assert (other.start, other.strata["n"]) == (2.0, "3")
