@@ -16,6 +16,9 @@ from phasefusion.importers.options import split_embedded
 
 #: What the gold of TempCompass's caption matching begins with.
 _LABELS = {"option", "sentence", "caption"}
+#: Fields of rows of these, of which one at least is there.
+_VIDEOMME = {"videoID", "task_type", "url", "group_type"}
+_PERCEPTION = {"answer_id", "area", "reasoning", "tag"}
 
 
 def rows_of(source: Source, name: str, task: str | None) -> Iterator[Row]:
@@ -181,15 +184,23 @@ def _of_row(row: Mapping[str, Any], source: Source) -> str | None:
         return "nextqa"
     if {"video_id", "dim", "question"} <= names:
         return "tempcompass"
-    if {"question_id", "choices", "question"} <= names:
+    if {"question_id", "choices", "question"} <= names and _numbered_choices(row):
         return "star"
     if {"video_name", "a0", "question"} <= names:
         return _of_table(row)
-    if {"question_id", "question", "options"} <= names and "video_id" in names:
-        return "videomme-v2" if is_videomme_v2(Row("", row)) else "videomme"
-    if {"video_name", "question_id", "options"} <= names:
-        return "perceptiontest"
+    if {"question_id", "question", "options"} <= names:
+        if "video_id" in names and _VIDEOMME & names:
+            return "videomme-v2" if is_videomme_v2(Row("", row)) else "videomme"
+        if "video_name" in names and _PERCEPTION & names:
+            return "perceptiontest"
     return _of_candidates(names)
+
+
+def _numbered_choices(row: Mapping[str, Any]) -> bool:
+    choices = row.get("choices")
+    return isinstance(choices, list) and all(
+        isinstance(one, Mapping) and "choice" in one for one in choices
+    )
 
 
 def _own_options(names: set[str]) -> bool:
@@ -203,7 +214,9 @@ def _of_candidates(names: set[str]) -> str | None:
         return "mlvu"
     if {"video_name", "task_type", "question"} <= names:
         return "mlvu"
-    return "mvbench" if {"video", "candidates", "question"} <= names else None
+    if {"video", "candidates", "question"} <= names and "question_id" not in names:
+        return "mvbench"
+    return None
 
 
 def _of_table(row: Mapping[str, Any]) -> str | None:

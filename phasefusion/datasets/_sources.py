@@ -142,7 +142,7 @@ def _read(path: Path, lenient: bool) -> Source:
         raise DatasetError(
             f"{path}: a dataset file ends in {', '.join(SUFFIXES)}, not in {suffix!r}"
         )
-    table = read_table(path)
+    table = read_table(path, exact=True)
     cells = [dict.fromkeys(table.columns) | row for _, row in table.rows]
     lines = tuple(line for line, _ in table.rows)
     return Source(where, name, [plain(row) for row in cells], lines, path)

@@ -121,7 +121,13 @@ class Folder:
     def _walk(self) -> dict[str, list[Path]]:
         """Every file of the kinds by its stem; names of videos know upper case."""
         found: dict[str, list[Path]] = {}
-        for folder, inner, files in os.walk(self.root):
+        seen: set[str] = set()
+        for folder, inner, files in os.walk(self.root, followlinks=True):
+            real = os.path.realpath(folder)
+            if real in seen:  # a link to where the walk has been
+                inner.clear()
+                continue
+            seen.add(real)
             inner.sort()
             self._folders.update(inner)
             for file in sorted(files):

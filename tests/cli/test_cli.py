@@ -289,7 +289,8 @@ def test_version(call):
 
 
 @pytest.mark.parametrize(
-    "command", [None, "run", "demo", "report", "frames", "samplers", "info"]
+    "command",
+    [None, "run", "demo", "report", "frames", "samplers", "info", "questions"],
 )
 def test_help_has_examples(call, command):
     code, out, _ = call(*([command] if command else []), "--help")

@@ -153,6 +153,7 @@ def test_what_is_no_dataset(source, message):
         ("a.json", "{?}", r"a\.json, line 1, column 2: not JSON"),
         ("a.json", '[{"a": 1},]', "comma stands before the closing bracket"),
         ("a.csv", "a,a\n1,2\n", "column name occurs twice"),
+        ("a.csv", "video,qid,a0,a1\n1,2,x\n", "line 2: has 3 cells, the header has 4"),
     ],
 )
 def test_files_that_cannot_be_read(tmp_path, name, text, message):
@@ -199,6 +200,23 @@ def test_a_file_of_another_dataset_is_named():
 def test_version_is_part_of_the_key():
     found = read(rows(1), version="2024")
     assert found[0].benchmark == found.report.benchmark == "NExT-QA@2024"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question_id": 1, "video": "v", "question": "q", "candidates": ["x", "y"]},
+        {"question_id": 1, "video": "v", "question": "q", "choices": ["x", "y"]},
+        {"question_id": 1, "video_id": "v", "question": "q", "options": ["x", "y"]},
+        {"id": 1, "file": "v", "text": "q"},
+    ],
+)
+def test_files_of_nobody_are_not_taken_for_a_benchmark(tmp_path, row):
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps([row]))
+    assert datasets.detect(path) is None
+    with pytest.raises(DatasetError, match="missing or empty"):
+        datasets.load_questions(path)
 
 
 # -- videos -----------------------------------------------------------------
@@ -250,6 +268,15 @@ def test_videos_are_found_at_any_depth_with_any_ending(tmp_path):
     assert folder.find("v3").path == tmp_path / "v3.mp4"
     assert folder.find("v3.mkv").path == tmp_path / "v3.mkv"
     assert folder.find("V3").path is None
+
+
+def test_links_are_followed_and_circles_end(tmp_path):
+    make(tmp_path, "far/in/v1.mp4", "near/v2.mp4")
+    (tmp_path / "near/link").symlink_to(tmp_path / "far")
+    (tmp_path / "far/in/back").symlink_to(tmp_path / "near")
+    folder = Folder(tmp_path / "near")
+    assert folder.find("v1").path == tmp_path / "near/link/in/v1.mp4"
+    assert folder.find("v2").path == tmp_path / "near/v2.mp4"
 
 
 def test_names_with_dots_keep_them(tmp_path):
