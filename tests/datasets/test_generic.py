@@ -298,6 +298,39 @@ def test_missing_video_may_be_left_to_the_run(folder):
     assert item.video == str(folder / "gone.mp4")
 
 
+def test_subtitles_and_strata(folder):
+    (folder / "clip.srt").write_text("1\n00:00:01,0 --> 00:00:02,0\nhi\n")
+    item = load_one(folder, subtitles="clip.srt", strata={"length": 3})
+    assert item.strata == {"length": "3"}
+    assert [cue.text for cue in item.subtitles.read()] == ["hi"]
+    inline = [{"start": 1, "end": 2, "text": "hi"}]
+    said = load_one(folder, subtitles=inline).subtitles.read()
+    assert [(cue.start_s, cue.text) for cue in said] == [(1.0, "hi")]
+    path = write(folder, GOOD | {"subtitles": "gone.srt"})
+    with pytest.raises(DatasetError, match=r"there is no subtitle file .*gone\.srt"):
+        load_questions(path)
+    (item,) = load_questions(path, check_videos=False)
+    assert item.subtitles.path == str(folder / "gone.srt")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"subtitles": 5}, "subtitles must be a path or a list of cues, not 5"),
+        ({"strata": ["x"]}, "strata must be an object of texts"),
+        ({"strata": {"x": [1]}}, "strata must be an object of texts"),
+        ({"start_frame": 5}, "start_frame needs fps to become seconds"),
+        ({"start_frame": 5, "fps": 0}, "start_frame needs fps"),
+        ({"start_frame": -5, "fps": 5}, "start_frame must be a frame number >= 0"),
+        ({"start": 10**400}, "start must be seconds >= 0"),
+        ({"video": "x" * 5000}, "there is no video file"),
+    ],
+)
+def test_bad_fields(folder, changes, message):
+    with pytest.raises(DatasetError, match=message):
+        load_one(folder, **changes)
+
+
 def test_video_root(folder, tmp_path_factory):
     other = tmp_path_factory.mktemp("questions")
     (item,) = load_questions(write(other, GOOD), video_root=folder)

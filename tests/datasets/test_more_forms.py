@@ -258,6 +258,15 @@ class TestPlain:
         found = read("plain", rows)
         assert [one.question_id for one in found.report.left_out] == ["8"]
 
+    def test_numbered_options_begin_with_0_or_1(self):
+        row = {k: v for k, v in PLAIN_ROW.items() if k != "options"} | {"answer": "B"}
+        first = {"option_1": "cat", "option_2": "dog", "option_3": "ape"}
+        assert one("plain", row | first).options == ("cat", "dog", "ape")
+        assert one("plain", row | first).gold == 1
+        lacking = row | {"option_2": "dog", "option_3": "ape"}
+        found = read("plain", [row | first, lacking | {"question_id": 9}])
+        assert found.report.left_out[0].kind == "empty option"
+
     def test_both_ways_give_the_same_items(self, tmp_path):
         (tmp_path / "clip.mp4").write_bytes(b"")
         path = tmp_path / "set.json"

@@ -261,6 +261,7 @@ def test_videos_left_to_the_run(tmp_path):
 
 def test_videos_are_found_at_any_depth_with_any_ending(tmp_path):
     make(tmp_path, "a/b/v1.webm", "c/v2.MP4", "v3.mkv", "v3.mp4", "v1.txt")
+    make(tmp_path, "d/v4.avi", "d/v4.webm", "d/v4.mkv")
     folder = Folder(tmp_path)
     assert folder.find("v1").path == tmp_path / "a/b/v1.webm"
     assert folder.find("v1.mp4").path == tmp_path / "a/b/v1.webm"
@@ -268,6 +269,7 @@ def test_videos_are_found_at_any_depth_with_any_ending(tmp_path):
     assert folder.find("v3").path == tmp_path / "v3.mp4"
     assert folder.find("v3.mkv").path == tmp_path / "v3.mkv"
     assert folder.find("V3").path is None
+    assert folder.find("v4").path == tmp_path / "d/v4.mkv"
 
 
 def test_links_are_followed_and_circles_end(tmp_path):
@@ -293,6 +295,20 @@ def test_a_name_in_two_folders_is_no_answer(tmp_path):
     assert folder.find("v1", "star/").path == tmp_path / "star/v1.mp4"
     with pytest.raises(DatasetError, match="v1 lies in 2 folders"):
         read([ROW], videos=tmp_path, missing_videos="error")
+
+
+def test_the_task_says_which_of_two_videos_is_meant(tmp_path):
+    make(tmp_path, "star/in/v1.mp4", "clevrer/v1.mp4", "1_plotQA/m.mp4", "2_x/m.mp4")
+    row = {"video": "v1.mp4", "question": "q", "candidates": ["x", "y"]}
+    tasks = {"Action Sequence": [row], "moving_count": [row]}
+    found = datasets.read("mvbench", tasks, videos=tmp_path)
+    assert [item.video for item in found] == [
+        str(tmp_path / "star/in/v1.mp4"),
+        str(tmp_path / "clevrer/v1.mp4"),
+    ]
+    row |= {"video": "m.mp4", "question_type": "plotQA", "duration": 9}
+    (item,) = datasets.read("mlvu", [row], task="1_plotQA", videos=tmp_path)
+    assert item.video == str(tmp_path / "1_plotQA/m.mp4")
 
 
 def test_a_folder_of_frames_is_no_video(tmp_path):
