@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from phasefusion import datasets as datasets
     from phasefusion import importers as importers
     from phasefusion import orders, pixels, planning, samplers, scoring, stats
+    from phasefusion import simulate as simulate
     from phasefusion import subtitles as subtitles
     from phasefusion import tinyvlm as tinyvlm
     from phasefusion import video as video
@@ -59,7 +60,8 @@ _HOME = {
     "resize_normalize": "frames",
 }
 _MODULES = {"audit", "cache", "importers", "orders", "pixels", "planning", "samplers"}
-_MODULES |= {"datasets", "scoring", "stats", "subtitles", "tinyvlm", "video"}
+_MODULES |= {"scoring", "simulate", "stats", "subtitles", "tinyvlm", "video"}
+_MODULES |= {"datasets"}
 
 __all__ = [
     "Clip",

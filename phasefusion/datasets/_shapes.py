@@ -101,7 +101,7 @@ def _tempcompass(source: Source) -> Iterator[Row]:
     """Rows with their ids as task: video, dimension, kind of task and place."""
     places: Counter[tuple[str, str, str]] = Counter()
     for where, video, dimension, fields in _tempcompass_rows(source):
-        kind = _tempcompass_kind(fields)
+        kind = tempcompass_kind(fields)
         key = (video, dimension, kind)
         parts = [video, dimension, *([kind] if kind else []), str(places[key])]
         own = {**fields, "video_id": video, "dim": dimension}
@@ -131,7 +131,7 @@ def _plain_name(value: object) -> str:
     return str(value) if known else ""
 
 
-def _tempcompass_kind(fields: Mapping[str, Any]) -> str:
+def tempcompass_kind(fields: Mapping[str, Any]) -> str:
     """Name the task of a question; empty for multi-choice."""
     if "mc_question" in fields:
         return "captioning"
