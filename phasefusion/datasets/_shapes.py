@@ -98,24 +98,28 @@ def _perception(source: Source, videos: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _tempcompass(source: Source) -> Iterator[Row]:
-    """Rows with their ids as task: video, dimension, kind of task and place."""
+    """Rows with their ids as task: video, dimension, kind of task and place.
+
+    The place is that in the list of the file; flat rows count by all the other parts.
+    """
     places: Counter[tuple[str, str, str]] = Counter()
-    for where, video, dimension, fields in _tempcompass_rows(source):
+    for where, video, dimension, place, fields in _tempcompass_rows(source):
         kind = tempcompass_kind(fields)
-        key = (video, dimension, kind)
-        parts = [video, dimension, *([kind] if kind else []), str(places[key])]
+        if place is None:
+            place = places[video, dimension, kind]
+            places[video, dimension, kind] += 1
+        parts = [video, dimension, *([kind] if kind else []), str(place)]
         own = {**fields, "video_id": video, "dim": dimension}
-        yield Row(where, own, "/".join(parts), places[key])
-        places[key] += 1
+        yield Row(where, own, "/".join(parts), place)
 
 
 def _tempcompass_rows(
     source: Source,
-) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+) -> Iterator[tuple[str, str, str, int | None, Mapping[str, Any]]]:
     if not isinstance(source.value, Mapping):
         for i, fields in enumerate(objects(source.value, source.where)):
-            video, dimension = fields.get("video_id"), fields.get("dim")
-            yield source.place(i), _plain_name(video), _plain_name(dimension), fields
+            video, dimension = map(_plain_name, map(fields.get, ("video_id", "dim")))
+            yield source.place(i), video, dimension, None, fields
         return
     for video, dimensions in source.value.items():
         if not isinstance(dimensions, Mapping):
@@ -123,7 +127,7 @@ def _tempcompass_rows(
         for dimension, rows in dimensions.items():
             where = f"{source.where}, {video}/{dimension}"
             for i, fields in enumerate(objects(rows, where)):
-                yield f"{where}, question {i}", video, dimension, fields
+                yield f"{where}, question {i}", video, dimension, i, fields
 
 
 def _plain_name(value: object) -> str:

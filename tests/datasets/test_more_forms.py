@@ -111,9 +111,9 @@ class TestTempCompass:
         found = read("tempcompass", {"7": {"order": rows}})
         assert [item.question_id for item in found] == [
             "7/order/0",
-            "7/order/yes_no/0",
-            "7/order/caption_matching/0",
-            "7/order/caption_matching/1",
+            "7/order/yes_no/1",
+            "7/order/caption_matching/2",
+            "7/order/caption_matching/3",
         ]
         assert [item.options for item in found[1:]] == [
             ("yes", "no"),
@@ -128,6 +128,9 @@ class TestTempCompass:
         ]
         found = read("tempcompass", rows)
         assert [item.question_id for item in found] == ["7/order/0", "7/order/1"]
+        rows.insert(1, TEMPCOMPASS_YES | {"video_id": "7", "dim": "order"})
+        mixed = [item.question_id for item in read("tempcompass", rows)]
+        assert mixed == ["7/order/0", "7/order/yes_no/0", "7/order/1"]
 
     def test_letter_and_text_must_agree(self):
         rows = [TEMPCOMPASS_CHOICE | {"answer": "A. hop"}, TEMPCOMPASS_CHOICE]
