@@ -114,13 +114,13 @@ def checked(name, source):
 
 
 @pytest.mark.parametrize("name", ["auto", *datasets.names()])
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(rows=st.one_of(ROWS, st.lists(GOOD, min_size=1, max_size=4)))
 def test_any_rows(name, rows):
     checked(name, rows)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     name=st.sampled_from(
         ["auto", "tempcompass", "perceptiontest", "mvbench", "videomme"]
