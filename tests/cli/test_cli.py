@@ -104,7 +104,7 @@ def test_other_protocols(call, tmp_path, protocol, scored):
         (["run", "none.json", "--scorer", "pixel_scorer:make"], "none.json: No such"),
         (
             ["run", "bad.json", "--scorer", "pixel_scorer:make"],
-            "bad.json, line 1, column 1: not",
+            "bad.json, line 1, column 2: not",
         ),
         (["run", "questions.jsonl"], "either --model or --scorer"),
         (["run", "questions.jsonl", "--scorer", "x"], "MODULE:NAME"),
