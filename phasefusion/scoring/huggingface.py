@@ -136,8 +136,8 @@ class HFOptionScorer:
     to a whole number, and lets the text after a video go on from the video's highest
     position, 5.24 from the longer side of a frame. Around Qwen3-VL's timed frames, 5.24
     leaves the two vision tokens that the chat template writes around a video, 4.57 does
-    not. What SmolVLM2's processor resizes with a Lanczos filter, 4.57 resizes with a
-    bicubic one; here it is Lanczos with both.
+    not. What SmolVLM2's processor resizes with a Lanczos filter in 5.24, older ones
+    resize with a bicubic one; here it is Lanczos with all.
     """
 
     def __init__(

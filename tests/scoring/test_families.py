@@ -112,6 +112,14 @@ def test_scores_are_those_of_the_stock_inputs(name, reuse):
     np.testing.assert_allclose(scores.logprobs, expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_stock_processor_gives_the_settings_of_its_pixels(name):
+    tokenizer, _ = built(name)
+    processor = made.build_processor(name, tokenizer)
+    told = make_scorer(name, processor=processor, pixels=None)
+    assert told.describe() == make_scorer(name).describe()
+
+
 # Equal scores
 
 

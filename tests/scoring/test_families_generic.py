@@ -164,7 +164,13 @@ def test_half_precision_takes_the_pixels_too(llava):
     model, processor = llava
     half = copy.deepcopy(model).to(torch.bfloat16)
     clip = made.build_clip((SIDE, 40), n_phases=1)
+    given = []
+    half.register_forward_pre_hook(
+        lambda module, args, kwargs: given.append(kwargs.get("pixel_values")),
+        with_kwargs=True,
+    )
     scores = score(HFOptionScorer(half, processor), clip)
+    assert {pixels.dtype for pixels in given if pixels is not None} == {torch.bfloat16}
     full = score(HFOptionScorer(model, processor), clip)
     assert scores.valid.all()
     assert np.abs(scores.logprobs - full.logprobs).max() < 0.5

@@ -146,7 +146,7 @@ class ThroughProcessor(Family):
         }
         token_id = self._token_id(whole)
         return _Processed(
-            VisualInputs(out, token_id, kinds),
+            VisualInputs(out, token_id, kinds, in_its_precision=True),
             self.placeholder,
             (int((whole == token_id).sum()),),
             frames=frames,
