@@ -60,7 +60,7 @@ def check_installed() -> None:
     """Raise BackendUnavailableError unless DuckDB and PyArrow are there."""
     if not is_installed():
         raise BackendUnavailableError(
-            "the reader duckdb is not installed: pip install duckdb pyarrow"
+            f"the reader duckdb is not installed: {remedy('duckdb pyarrow')}"
         )
 
 
