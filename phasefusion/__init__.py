@@ -16,6 +16,7 @@ from phasefusion import errors
 if TYPE_CHECKING:
     from phasefusion import audit as audit
     from phasefusion import cache as cache
+    from phasefusion import harness as harness
     from phasefusion import importers as importers
     from phasefusion import orders, pixels, planning, samplers, scoring, stats
     from phasefusion import subtitles as subtitles
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from phasefusion.frames import resize, resize_normalize
     from phasefusion.fusion import FusedPosterior, fuse, posterior
     from phasefusion.grid import PhaseGrid
+    from phasefusion.harness import OpenAIScorer, tasks_dir, wrap
     from phasefusion.importers import import_run
     from phasefusion.report import report
     from phasefusion.subtitles import Subtitles, read_subtitles
@@ -40,6 +42,7 @@ _HOME = {
     "Comparison": "compare",
     "FrameCache": "cache",
     "FusedPosterior": "fusion",
+    "OpenAIScorer": "harness",
     "PhaseGrid": "grid",
     "Subtitles": "subtitles",
     "Video": "video",
@@ -56,15 +59,18 @@ _HOME = {
     "report": "report",
     "resize": "frames",
     "resize_normalize": "frames",
+    "tasks_dir": "harness",
+    "wrap": "harness",
 }
 _MODULES = {"audit", "cache", "importers", "orders", "pixels", "planning", "samplers"}
-_MODULES |= {"scoring", "stats", "subtitles", "tinyvlm", "video"}
+_MODULES |= {"harness", "scoring", "stats", "subtitles", "tinyvlm", "video"}
 
 __all__ = [
     "Clip",
     "Comparison",
     "FrameCache",
     "FusedPosterior",
+    "OpenAIScorer",
     "PhaseGrid",
     "Subtitles",
     "Video",
@@ -75,6 +81,7 @@ __all__ = [
     "errors",
     "evaluate",
     "fuse",
+    "harness",
     "import_run",
     "importers",
     "orders",
@@ -91,6 +98,8 @@ __all__ = [
     "samplers",
     "scoring",
     "stats",
+    "tasks_dir",
+    "wrap",
 ]
 
 
