@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from phasefusion.harness.functions import FunctionScorer, wrap
     from phasefusion.harness.server import OpenAIScorer
+    from phasefusion.harness.views import tasks_dir
     from phasefusion.harness.vlmevalkit import VLMEvalKitModel
     from phasefusion.harness.vlmevalkit import register as register_vlmevalkit
-    from phasefusion.harness.views import tasks_dir
 
 _HOME = {
     "FunctionScorer": ("functions", "FunctionScorer"),

@@ -43,13 +43,13 @@ class ShownOptions:
     tail: str
 
     def render(self, order: Sequence[int] | None = None) -> str:
-        """Return the prompt with option ``order[pos]`` at position ``pos``.
+        r"""Return the prompt with option ``order[pos]`` at position ``pos``.
 
         Everything else stays, to the character.
 
         Examples
         --------
-        >>> found = find_options("Which?\\nA. red\\nB. blue\\nAnswer:")
+        >>> found = find_options("Which?\nA. red\nB. blue\nAnswer:")
         >>> print(found.render([1, 0]))
         Which?
         A. blue
@@ -73,7 +73,7 @@ class ShownOptions:
 
 
 def find_options(prompt: str, options: Sequence[str] | None = None) -> ShownOptions:
-    """Find the lettered options of a prompt.
+    r"""Find the lettered options of a prompt.
 
     Parameters
     ----------
@@ -94,9 +94,9 @@ def find_options(prompt: str, options: Sequence[str] | None = None) -> ShownOpti
 
     Examples
     --------
-    >>> found = find_options("Which?\\nA. red\\nB. blue\\nAnswer with the letter.")
+    >>> found = find_options("Which?\nA. red\nB. blue\nAnswer with the letter.")
     >>> found.texts, found.tail
-    (('red', 'blue'), '\\nAnswer with the letter.')
+    (('red', 'blue'), '\nAnswer with the letter.')
     """
     if options is not None:
         return _known(prompt, [option.strip() for option in options])
@@ -157,9 +157,7 @@ def _known(prompt: str, options: Sequence[str]) -> ShownOptions:
         limit = found[0]
     spans.reverse()
     labels = tuple(prompt[begin:text] for begin, text, _ in spans)
-    gaps = tuple(
-        prompt[spans[k][2] : spans[k + 1][0]] for k in range(len(spans) - 1)
-    )
+    gaps = tuple(prompt[spans[k][2] : spans[k + 1][0]] for k in range(len(spans) - 1))
     return ShownOptions(
         prompt[: spans[0][0]], labels, tuple(bare), gaps, prompt[spans[-1][2] :]
     )
@@ -169,14 +167,14 @@ def _last_labelled(
     prompt: str, text: str, k: int, limit: int
 ) -> tuple[int, int, int] | None:
     """Last place before `limit` with the label of letter k and then the text."""
-    at = limit
-    while (at := prompt.rfind(text, 0, at)) >= 0:
-        if at + len(text) <= limit:
-            line = prompt.rfind("\n", 0, at) + 1
-            for begin in (line, *_after_spaces(prompt, line, at)):
-                match = _LABEL.match(prompt, begin)
-                if match and match.end() == at and _place(match) == k:
-                    return begin, at, at + len(text)
+    end = limit
+    while (at := prompt.rfind(text, 0, end)) >= 0:
+        line = prompt.rfind("\n", 0, at) + 1
+        for begin in (line, *_after_spaces(prompt, line, at)):
+            match = _LABEL.match(prompt, begin)
+            if match and match.end() == at and _place(match) == k:
+                return begin, at, at + len(text)
+        end = at + len(text) - 1
     return None
 
 
