@@ -8,32 +8,32 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import copy
 import importlib
 import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from phasefusion.datasets import Item
 from phasefusion.errors import (
     BackendUnavailableError,
     DatasetError,
     OptionError,
-    PhaseFusionError,
-    ScoringError,
     UsageError,
 )
-from phasefusion.harness.docs import Facts, read_doc, resolved_gold
 from phasefusion.harness.knobs import Knobs
 from phasefusion.harness.lmms_base import BoundModel, LmmsBase
+from phasefusion.harness.lmms_requests import (
+    Asked,
+    one_turn,
+    read_request,
+    repeated_ids,
+)
 from phasefusion.harness.posteriors import CachedScorer
-from phasefusion.harness.prompts import ShownOptions, find_options
+from phasefusion.harness.prompts import with_prompt
 from phasefusion.harness.session import Session
-from phasefusion.scoring.letters import PromptTemplate, first_equal
+from phasefusion.scoring.letters import first_equal
 
 if TYPE_CHECKING:
     from phasefusion.scoring.protocol import Scorer
@@ -70,17 +70,6 @@ def manifests() -> list[Any]:
             model_id="phasefusion_wrap", chat_class_path=f"{here}.PhaseFusionWrap"
         ),
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request of the harness, read: the question, and how the task shows it."""
-
-    item: Item
-    arguments: tuple[Any, ...]
-    messages: tuple[Mapping[str, Any], ...]
-    shown: ShownOptions
-    problem: str = ""
 
 
 class _Model(lmms):
@@ -177,12 +166,13 @@ class _Model(lmms):
         read: list[Asked | str] = []
         tasks: Counter[str] = Counter()
         unread: Counter[str] = Counter()
-        ids = _repeated_ids(requests, self.task_dict)
+        ids = repeated_ids(requests, self.task_dict)
         for request in requests:
             task = request.args[4]
             tasks[task] += 1
             try:
-                read.append(self._read(request.args, ids))
+                doc = self.task_dict[task][request.args[5]][request.args[3]]
+                read.append(read_request(request.args, doc, ids, self.prompt_key))
             except (DatasetError, OptionError) as error:
                 if self.knobs.on_error == "raise":
                     raise
@@ -199,34 +189,6 @@ class _Model(lmms):
                 "task %s: %d of %d unread, such as %s", task, n, tasks[task], example
             )
         return read
-
-    def _read(
-        self, arguments: tuple[Any, ...], repeated: set[tuple[str, str]]
-    ) -> Asked:
-        _, to_messages, _, doc_id, task, split = arguments
-        doc = self.task_dict[task][split][doc_id]
-        with _prompt_of(to_messages, self.prompt_key):
-            messages = tuple(to_messages(doc))
-        facts = read_doc(task, doc)
-        shown = _shown(messages, facts)
-        video, start, end = _video(messages)
-        gold, problem = resolved_gold(facts.gold, shown.texts)
-        name = facts.question_id
-        if not name or (task, name) in repeated:
-            name = str(doc_id)
-        item = Item(
-            question_id=name,
-            benchmark=task,
-            video=video,
-            video_id=facts.video_id or Path(video).stem,
-            question=shown.head.strip() or "?",
-            options=shown.texts,
-            gold=gold,
-            type=facts.type or None,
-            start=start,
-            end=end,
-        )
-        return Asked(item, arguments, messages, shown, problem)
 
     def _answer(self, session: Session, asked: Asked | str) -> str:
         if isinstance(asked, str):
@@ -323,10 +285,9 @@ class PhaseFusion(_Model):
         return described
 
     def _scorer(self, asked: Asked) -> Scorer:
-        prompt = _as_shown(asked.messages, asked.shown, self._system)
-        scorer = copy.copy(self._own)
-        scorer._prompt = prompt
-        return scorer  # type: ignore[no-any-return]
+        prompt = one_turn(asked.messages, asked.shown, self._system)
+        scorer: Scorer = with_prompt(self._own, prompt)
+        return scorer
 
 
 class PhaseFusionWrap(_Model):
@@ -425,117 +386,6 @@ class PhaseFusionWrap(_Model):
             asked.shown,
             first_equal(asked.item.options),
         )
-
-
-class _AsShown(PromptTemplate):
-    """A task's own prompt, in which option texts are put at the places of its own."""
-
-    def __init__(self, shown: ShownOptions, system: str | None) -> None:
-        super().__init__(system=system)
-        object.__setattr__(self, "_shown", shown)
-
-    def render(self, question: str, options: Sequence[str]) -> str:
-        shown: ShownOptions = self._shown  # type: ignore[attr-defined]
-        return ShownOptions(
-            shown.head, shown.labels, tuple(options), shown.gaps, shown.tail
-        ).render()
-
-
-def _as_shown(
-    messages: Sequence[Mapping[str, Any]], shown: ShownOptions, system: str
-) -> _AsShown:
-    """Return the prompt of messages of the one form that our own scorer writes."""
-    rest = list(messages)
-    if rest and rest[0]["role"] == "system":
-        first = rest.pop(0)["content"]
-        system = first if isinstance(first, str) else "".join(p["text"] for p in first)
-    kinds = [part.get("type") for part in rest[0]["content"]] if len(rest) == 1 else []
-    if len(rest) != 1 or rest[0]["role"] != "user" or kinds != ["video", "text"]:
-        raise ScoringError(
-            "the task's messages are not one turn of the user with the video and then "
-            f"one text ({[m['role'] for m in messages]}, {kinds}); phasefusion_wrap "
-            "takes them as they are"
-        )
-    return _AsShown(shown, system or None)
-
-
-def _shown(messages: Sequence[Mapping[str, Any]], facts: Facts) -> ShownOptions:
-    """Find the options in the texts of the messages, by the document's where it can."""
-    texts = [
-        part["text"]
-        for message in messages
-        if message["role"] == "user" and not isinstance(message["content"], str)
-        for part in message["content"]
-        if part.get("type") == "text"
-    ]
-    problem = OptionError("the task's messages have no text")
-    for text in reversed(texts):
-        for options in (facts.options, None) if facts.options else (None,):
-            try:
-                return find_options(text, options)
-            except OptionError as error:
-                problem = error
-    raise problem
-
-
-def _video(
-    messages: Sequence[Mapping[str, Any]],
-) -> tuple[str, float | None, float | None]:
-    """Path, start and end of the one video of the messages."""
-    videos = [
-        part
-        for message in messages
-        if not isinstance(message["content"], str)
-        for part in message["content"]
-        if part.get("type") in ("video", "image", "audio")
-    ]
-    if len(videos) != 1 or videos[0]["type"] != "video":
-        kinds = [part["type"] for part in videos]
-        raise DatasetError(f"the prompt needs one video and nothing else, has {kinds}")
-    url, part = videos[0]["url"], videos[0]
-    start, end = part.get("start_time"), part.get("end_time")
-    if isinstance(url, Mapping):
-        start = url.get("video_start", start)
-        end = url.get("video_end", end)
-        url = url.get("url") or url.get("path") or url.get("video")
-    if not isinstance(url, str):
-        raise DatasetError(f"the video is {type(url).__name__}; it must be a path")
-    return (
-        url,
-        None if start is None else float(start),
-        None if end is None else float(end),
-    )
-
-
-@contextlib.contextmanager
-def _prompt_of(to_messages: Callable[..., Any], key: str) -> Iterator[None]:
-    """Let the task make the prompt that it has for another model, if it has one."""
-    task = getattr(to_messages, "__self__", None)
-    given = getattr(getattr(task, "config", None), "lmms_eval_specific_kwargs", None)
-    if not key or task is None or not isinstance(given, dict) or key not in given:
-        yield
-        return
-    before = task.lmms_eval_specific_kwargs
-    task.lmms_eval_specific_kwargs = given[key]
-    try:
-        yield
-    finally:
-        task.lmms_eval_specific_kwargs = before
-
-
-def _repeated_ids(
-    requests: Sequence[Any], task_dict: Mapping[str, Any]
-) -> set[tuple[str, str]]:
-    """Ids that name several documents of a task, so that they name none."""
-    docs: dict[tuple[str, str], set[Any]] = {}
-    for request in requests:
-        _, _, _, doc_id, task, split = request.args
-        try:
-            name = read_doc(task, task_dict[task][split][doc_id]).question_id
-        except PhaseFusionError:
-            continue
-        docs.setdefault((task, name), set()).add(doc_id)
-    return {key for key, ids in docs.items() if len(ids) > 1}
 
 
 @contextlib.contextmanager

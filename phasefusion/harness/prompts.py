@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from phasefusion.errors import OptionError
-from phasefusion.scoring.letters import LETTERS
+from phasefusion.scoring.letters import LETTERS, PromptTemplate
 
-__all__ = ["ShownOptions", "find_options"]
+__all__ = ["AsShown", "ShownOptions", "find_options", "with_prompt"]
 
 #: A label at the beginning of a line: "A. ", "A) ", "A: ", "(A) ", "[A] ".
 _LABEL = re.compile(
@@ -196,3 +198,47 @@ def _without_labels(options: Sequence[str]) -> list[str]:
         if all(bare):
             return bare
     return list(options)
+
+
+class AsShown(PromptTemplate):
+    r"""A task's own prompt, in which option texts are put at the places of its own.
+
+    Examples
+    --------
+    >>> prompt = AsShown(find_options("Which?\n(A) red (B) blue\n", ["red", "blue"]))
+    >>> prompt.render("", ["blue", "red"])
+    'Which?\n(A) blue (B) red\n'
+    """
+
+    def __init__(self, shown: ShownOptions, system: str | None = None) -> None:
+        super().__init__(system=system)
+        object.__setattr__(self, "_shown", shown)
+
+    @property
+    def lists_options(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def lists_letters(self) -> bool:
+        """Yes."""
+        return True
+
+    def render(self, question: str, options: Sequence[str]) -> str:
+        """Return the prompt with other options; the question is part of it."""
+        shown: ShownOptions = self._shown  # type: ignore[attr-defined]
+        return ShownOptions(
+            shown.head, shown.labels, tuple(options), shown.gaps, shown.tail
+        ).render()
+
+
+def with_prompt(scorer: Any, prompt: PromptTemplate) -> Any:
+    """Return a scorer of the same model with another prompt.
+
+    A scorer without a prompt of its own is returned as it is.
+    """
+    if not hasattr(scorer, "_prompt"):
+        return scorer
+    other = copy.copy(scorer)
+    other._prompt = prompt
+    return other
