@@ -285,12 +285,23 @@ class OpenAIScorer:
     def _ask_all(
         self, question: str, passes: Sequence[_Pass]
     ) -> list[tuple[NDArray[np.float64], float, str]]:
+        failed = threading.Event()
+
+        def ask(one: _Pass) -> tuple[NDArray[np.float64], float, str]:
+            if failed.is_set():
+                raise ScoringError("not asked, because another request failed")
+            try:
+                return self._ask(question, one)
+            except BaseException:
+                failed.set()
+                raise
+
         with ThreadPoolExecutor(self._concurrency) as pool:
-            asked = [pool.submit(self._ask, question, one) for one in passes]
+            asked = [pool.submit(ask, one) for one in passes]
             try:
                 return [one.result() for one in asked]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
+            except BaseException:  # an interrupt too
+                failed.set()
                 raise
 
     def _ask(self, question: str, one: _Pass) -> tuple[NDArray[np.float64], float, str]:

@@ -265,8 +265,10 @@ def _write_views(
     return code
 
 
-_QUESTION_FUNCTIONS = ("doc_to_visual", "doc_to_text", "doc_to_target")
-_QUESTION_FUNCTIONS += ("process_results",)
+_QUESTION_FUNCTIONS = (
+    *("doc_to_visual", "doc_to_text"),
+    *("doc_to_target", "process_results"),
+)
 
 
 def _write_questions(path: Path, folder: Path, orders: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ AREA = 84 * 84
 
 
 def save_shipped(folder):
-    """Copy the shipped Qwen2.5-VL, its settings as Hugging Face's processor has them."""
+    """Copy the shipped model, its settings as Hugging Face's processor has them."""
     shutil.copytree(tinyvlm.model_dir(), folder, dirs_exist_ok=True)
     path = folder / "preprocessor_config.json"
     settings = json.loads(path.read_text())
@@ -83,7 +83,12 @@ def save_qwen3_vl(folder, *, seed=0, repetition_penalty=1.0):
     side = {"patch_size": 16, "merge_size": 2, "temporal_patch_size": 2}
     three = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
     size = {"size": {"shortest_edge": 32 * 32, "longest_edge": 64 * 32 * 32}}
-    image = {**side, **three, **size, "image_processor_type": "Qwen2VLImageProcessorFast"}
+    image = {
+        **side,
+        **three,
+        **size,
+        "image_processor_type": "Qwen2VLImageProcessorFast",
+    }
     video = {**side, **three, **size, "video_processor_type": "Qwen3VLVideoProcessor"}
     for name, settings in (
         ("preprocessor_config.json", image),
