@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from phasefusion.errors import OptionError
+from phasefusion.importers.model import GoldKind
 from phasefusion.importers.options import resolve_gold
 
 __all__ = ["Facts", "read_doc", "resolved_gold"]
@@ -35,6 +36,8 @@ class Facts:
         As they stand there, labels included; None when they are in the prompt alone.
     gold : object
         In the form of the task; None when there is none.
+    gold_kind : {"auto", "index", "letter", "text"}
+        What form that is, where only one is possible.
     video_id, type : str
         Empty where there is none.
     """
@@ -42,6 +45,7 @@ class Facts:
     question_id: str = ""
     options: tuple[str, ...] | None = None
     gold: object = None
+    gold_kind: GoldKind = "auto"
     video_id: str = ""
     type: str = ""
 
@@ -75,7 +79,9 @@ def read_doc(task: str, doc: Doc) -> Facts:
     return _generic(doc)
 
 
-def resolved_gold(gold: object, options: Sequence[str]) -> tuple[int | None, str]:
+def resolved_gold(
+    gold: object, options: Sequence[str], kind: GoldKind = "auto"
+) -> tuple[int | None, str]:
     """Return the content index of the right option, and what is wrong with the gold.
 
     Examples
@@ -83,7 +89,7 @@ def resolved_gold(gold: object, options: Sequence[str]) -> tuple[int | None, str
     >>> resolved_gold("B. red", ["blue", "red"])
     (1, '')
     """
-    found = resolve_gold(gold, options, len(options))
+    found = resolve_gold(gold, options, len(options), kind)
     if found.indices:
         return found.indices[0], ""
     return None, "" if found.kind == "gold missing" else found.reason
@@ -103,39 +109,43 @@ def _with_video(doc: Doc) -> Facts:
     """Ids are unique inside a video only (NExT-QA, Perception Test)."""
     facts = _generic(doc)
     name = f"{facts.video_id}_{facts.question_id}" if facts.question_id else ""
-    return Facts(name, facts.options, facts.gold, facts.video_id, facts.type)
+    return replace(facts, question_id=name)
 
 
 def _egoschema(doc: Doc) -> Facts:
     """Take the video for the id, and an answer written as a text for a number."""
-    facts = _generic(doc)
-    gold = facts.gold
-    if isinstance(gold, str) and gold.strip().isdigit():
-        gold = int(gold)
-    name = facts.video_id or facts.question_id
-    return Facts(name, facts.options, gold, facts.video_id, facts.type)
+    facts = _numbered(_generic(doc))
+    return replace(facts, question_id=facts.video_id or facts.question_id)
 
 
 def _without_id(doc: Doc) -> Facts:
-    """Position in the task is the only id (MVBench, MLVU dev, TempCompass)."""
-    facts = _generic(doc)
-    return Facts("", facts.options, facts.gold, facts.video_id, facts.type)
+    """Position in the task is the only id (MLVU dev, TempCompass)."""
+    return replace(_generic(doc), question_id="")
 
 
-def _answer_id(doc: Doc) -> Facts:
-    facts = _with_video(doc)
+def _mvbench(doc: Doc) -> Facts:
+    """Nor is there an id here, and the answer "0" is a text, not an index."""
+    return replace(_generic(doc), question_id="", gold_kind="text")
+
+
+def _perceptiontest(doc: Doc) -> Facts:
+    return _numbered(_with_video(doc))
+
+
+def _numbered(facts: Facts) -> Facts:
+    """Take an answer that is an index written as a text for the index."""
     gold = facts.gold
-    if isinstance(gold, str) and gold.strip().lstrip("-").isdigit():
+    if isinstance(gold, str) and gold.strip().isdigit():
         gold = int(gold)
-    return Facts(facts.question_id, facts.options, gold, facts.video_id, facts.type)
+    return replace(facts, gold=gold, gold_kind="index")
 
 
 _ADAPTERS: dict[str, Adapter] = {
     "egoschema": _egoschema,
     "mlvu_dev": _without_id,
-    "mvbench": _without_id,
+    "mvbench": _mvbench,
     "nextqa": _with_video,
-    "perceptiontest": _answer_id,
+    "perceptiontest": _perceptiontest,
     "tempcompass": _without_id,
 }
 

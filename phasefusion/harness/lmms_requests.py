@@ -104,9 +104,9 @@ def _gold(facts: Facts, shown: ShownOptions) -> tuple[int | None, str]:
     The gold counts in the document's own order, which a prompt may change.
     """
     if facts.options is None:
-        return resolved_gold(facts.gold, shown.texts)
+        return resolved_gold(facts.gold, shown.texts, facts.gold_kind)
     own, _ = strip_once(facts.options)
-    index, problem = resolved_gold(facts.gold, own)
+    index, problem = resolved_gold(facts.gold, own, facts.gold_kind)
     if index is None:
         return None, problem
     if len(own) != len(shown.texts):

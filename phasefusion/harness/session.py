@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import platform
+import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -120,14 +122,14 @@ class Session:
     ) -> None:
         self.knobs = knobs
         self._lock = threading.RLock()
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._remove: Callable[[], Any] | None = None
         if knobs.sidecar:
             folder = Path(knobs.sidecar)
             if world_size > 1:
                 folder = folder.with_name(f"{folder.name}.rank{rank}")
         else:
-            self._temporary = tempfile.TemporaryDirectory(prefix="phasefusion-")
-            folder = Path(self._temporary.name) / "run"
+            folder = Path(tempfile.mkdtemp(prefix="phasefusion-"))
+            self._remove = weakref.finalize(self, shutil.rmtree, folder, True)
         self.folder = folder
         self._arms: list[Arm] = _arms(knobs.protocol, knobs.grid(), knobs.dense)
         kind: Any = knobs.orders or _ORDERS_OF[knobs.protocol]
@@ -247,8 +249,8 @@ class Session:
         self._writer.close()
         if self.cache is not None:
             self.cache.close()
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        if self._remove is not None:
+            self._remove()
 
 
 def _known_docs(path: Path) -> set[tuple[str, str]]:

@@ -384,8 +384,11 @@ def _margins(table: Table, arms: Sequence[str]) -> Numbers:
         margins = margins[~np.isnan(margins)]
         if len(margins):
             # an answer alone has an infinite margin, and inf - inf is no number
-            method = "linear" if np.isfinite(margins).all() else "inverted_cdf"
-            q25, median, q75 = np.quantile(margins, [0.25, 0.5, 0.75], method=method)  # type: ignore[call-overload]
+            at = [0.25, 0.5, 0.75]
+            if np.isfinite(margins).all():
+                q25, median, q75 = np.quantile(margins, at)
+            else:
+                q25, median, q75 = np.quantile(margins, at, method="inverted_cdf")
             found[arm] = {
                 "q25": float(q25),
                 "median": float(median),
