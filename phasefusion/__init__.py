@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from phasefusion import harness as harness
     from phasefusion import importers as importers
     from phasefusion import orders, pixels, planning, samplers, scoring, stats
+    from phasefusion import simulate as simulate
     from phasefusion import subtitles as subtitles
     from phasefusion import tinyvlm as tinyvlm
     from phasefusion import video as video
@@ -63,7 +64,7 @@ _HOME = {
     "wrap": "harness",
 }
 _MODULES = {"audit", "cache", "importers", "orders", "pixels", "planning", "samplers"}
-_MODULES |= {"harness", "scoring", "stats", "subtitles", "tinyvlm", "video"}
+_MODULES |= {"harness", "scoring", "simulate", "stats", "subtitles", "tinyvlm", "video"}
 
 __all__ = [
     "Clip",

@@ -18,6 +18,7 @@ from phasefusion.cli import planning as planning
 from phasefusion.cli import records as records
 from phasefusion.cli import running as running
 from phasefusion.cli import showing as showing
+from phasefusion.cli import simulating as simulating
 from phasefusion.cli.application import BAD_USE, app
 from phasefusion.errors import PhaseFusionError, PhaseFusionWarning
 
