@@ -152,8 +152,8 @@ class _Model(lmms):
                 {
                     "name": "lmms-eval",
                     "version": _version("lmms_eval"),
-                    "prompt_key": self.prompt_key or None,
                     **self.knobs.to_dict(),
+                    "prompt_key": self.prompt_key or None,
                 },
                 rank=self.rank,
                 world_size=self.world_size,

@@ -54,6 +54,7 @@ def test_knobs_from_a_command_line():
     assert Knobs.split({"origin": "2/3"})[0].grid().origin == Fraction(2, 3)
     assert Knobs.split({"origin": "left"})[0].grid().origin == 0
     assert Knobs.split({"protocol": "quick"})[0].grid().phases == 1
+    assert Knobs.split({"timestamps": True})[0].timestamps == "true"
 
 
 @pytest.mark.parametrize(
