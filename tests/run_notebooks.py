@@ -1,4 +1,4 @@
-"""Execute notebooks in place; one whose packages are missing is left out, with a reason.
+"""Execute notebooks in place; leave out, with a reason, what misses its packages.
 
 Usage: python tests/run_notebooks.py notebooks/*.ipynb
 """

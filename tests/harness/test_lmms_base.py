@@ -256,6 +256,29 @@ def test_messages_of_a_phase():
     assert parts[2]["text"] == text
 
 
+def test_bases_that_hand_videos_to_their_processor(base):
+    """As InternVL's does: frames as decoded, and nothing is sampled once more."""
+    wrapped, processor = base()
+    clip = pf.read_clip(ITEM.video, GRID)
+    frames = PhaseFrames.of(clip, 1, "true")
+    seen = {}
+    processor.__class__ = type(
+        "Direct", (Processor,), {"__call__": lambda self, **given: seen.update(given)}
+    )
+    wrapped._processor(
+        text="a prompt", videos=[frames], do_sample_frames=True, num_frames=32, fps=2.0
+    )
+    assert wrapped._processor.text == "a prompt"
+    shown = seen["videos"][0].numpy().transpose(0, 2, 3, 1)
+    np.testing.assert_array_equal(shown, clip.frames[1])
+    assert seen["do_sample_frames"] is False
+    assert not {"num_frames", "fps"} & set(seen)
+    metadata = seen["video_metadata"][0]
+    np.testing.assert_allclose(
+        np.array(metadata["frames_indices"]) / metadata["fps"], clip.times_s[1]
+    )
+
+
 def test_what_is_no_model_for_it(monkeypatch):
     def models(kind):
         found = SimpleNamespace(get_model=lambda name: kind)
