@@ -16,6 +16,7 @@ from phasefusion import errors
 if TYPE_CHECKING:
     from phasefusion import audit as audit
     from phasefusion import cache as cache
+    from phasefusion import datasets as datasets
     from phasefusion import harness as harness
     from phasefusion import importers as importers
     from phasefusion import orders, pixels, planning, samplers, scoring, stats
@@ -64,7 +65,8 @@ _HOME = {
     "wrap": "harness",
 }
 _MODULES = {"audit", "cache", "importers", "orders", "pixels", "planning", "samplers"}
-_MODULES |= {"harness", "scoring", "simulate", "stats", "subtitles", "tinyvlm", "video"}
+_MODULES |= {"scoring", "simulate", "stats", "subtitles", "tinyvlm", "video"}
+_MODULES |= {"datasets", "harness"}
 
 __all__ = [
     "Clip",
@@ -79,6 +81,7 @@ __all__ = [
     "__version__",
     "audit",
     "compare",
+    "datasets",
     "errors",
     "evaluate",
     "fuse",

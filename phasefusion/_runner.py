@@ -116,7 +116,7 @@ class Task:
             n_phases, budget = clip.indices.shape
         same = item.same_options
         phase = Fraction(s + arm.grid.origin) / n_phases
-        found = {
+        found: dict[str, Any] = {
             "question_id": item.question_id,
             "benchmark": item.benchmark,
             "video_id": item.video_id,
@@ -137,6 +137,8 @@ class Task:
         }
         if has_repeats(item):
             found["same_options"] = list(same)
+        if item.strata:
+            found["strata"] = dict(item.strata)
         if clip is not None:
             found["frame_indices"] = clip.indices[s].tolist()
             found["frame_times_s"] = clip.times_s[s].round(6).tolist()
