@@ -235,10 +235,17 @@ class AsShown(PromptTemplate):
 def with_prompt(scorer: Any, prompt: PromptTemplate) -> Any:
     """Return a scorer of the same model with another prompt.
 
-    A scorer without a prompt of its own is returned as it is.
+    A scorer of one's own, without a prompt, is returned as it is: it is given the
+    question and the options, and shows them its own way.
     """
-    if not hasattr(scorer, "_prompt"):
-        return scorer
-    other = copy.copy(scorer)
-    other._prompt = prompt
-    return other
+    for names in (("_prompt",), ("_asker", "prompt")):
+        held = [scorer]
+        for name in names[:-1]:
+            held.append(getattr(held[-1], name, None))
+        if hasattr(held[-1], names[-1]):
+            copies = [copy.copy(one) for one in held]
+            setattr(copies[-1], names[-1], prompt)
+            for name, outer, inner in zip(names, copies, copies[1:], strict=False):
+                setattr(outer, name, inner)
+            return copies[0]
+    return scorer

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import phasefusion as pf
+from phasefusion import tinyvlm
+from phasefusion.datasets import load_questions
 from phasefusion.errors import OptionError
 from phasefusion.harness.docs import read_doc, resolved_gold
-from phasefusion.harness.prompts import find_options
+from phasefusion.harness.prompts import AsShown, find_options, with_prompt
 from phasefusion.importers.options import strip_once
+from phasefusion.scoring.letters import PromptTemplate
 
 VIDEOMME = (
     "Select the best answer to the following multiple-choice question based on the "
@@ -208,3 +213,36 @@ def test_gold_that_is_none():
 def test_an_option_that_is_no_text():
     with pytest.raises(OptionError, match="must be a text"):
         read_doc("t", {"options": [["x"], "y"]})
+
+
+def test_a_model_reads_the_tasks_own_prompt():
+    """As a scorer does that was made with that prompt; the first one keeps its own."""
+    pytest.importorskip("transformers")
+    item = load_questions(tinyvlm.questions_path())[0]
+    template = PromptTemplate(
+        "Look: {question}\n{options}\nThe letter is", "({letter}) {option}", "Be brief."
+    )
+    text = template.render(item.question, item.options)
+    load = pf.scoring.HFOptionScorer.from_pretrained
+    plain = load(tinyvlm.model_dir(), device="cpu")
+    clip = pf.read_clip(item.video, pf.PhaseGrid(2, 2), size=plain.frame_size)
+    orders = pf.orders.reverse(len(item.options))
+    before = plain.score(clip, item.question, item.options, orders=orders)
+    shown = with_prompt(plain, AsShown(find_options(text), "Be brief."))
+    found = shown.score(clip, "anything", item.options, orders=orders)
+    wanted = load(tinyvlm.model_dir(), device="cpu", prompt=template)
+    expected = wanted.score(clip, item.question, item.options, orders=orders)
+    np.testing.assert_array_equal(found.logprobs, expected.logprobs)
+    again = plain.score(clip, item.question, item.options, orders=orders)
+    np.testing.assert_array_equal(again.logprobs, before.logprobs)
+    assert np.abs(found.logprobs - before.logprobs).max() > 1e-3
+
+
+def test_a_scorer_without_a_prompt_stays(tmp_path):
+    scorer = pf.wrap(lambda frames, question, options: [0.0], returns="logits")
+    assert with_prompt(scorer, PromptTemplate()) is scorer
+    server = pf.OpenAIScorer("http://localhost/v1", "m")
+    shown = with_prompt(server, PromptTemplate(system="Be brief."))
+    assert shown is not server
+    assert shown.describe()["prompt"]["system"] == "Be brief."
+    assert server.describe()["prompt"]["system"] is None
