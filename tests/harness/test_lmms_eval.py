@@ -54,7 +54,7 @@ def run(model, model_args, tasks=("pf_tiny",), folder=None, limit=LIMIT, **optio
         manager = TaskManager(
             include_path=str(folder or pf.tasks_dir()),
             include_defaults=False,
-            model_name=model,
+            model_name=model if isinstance(model, str) else "phasefusion_wrap",
         )
         return simple_evaluate(
             model=model,
@@ -114,7 +114,7 @@ def test_own_model_answers_as_evaluate_does(tmp_path):
     letters, rows = own(tinyvlm.model_dir(), tmp_path / "own")
     assert answers(results) == letters
     side = tiny_models.rows(tmp_path / "side")
-    assert tiny_models.largest_difference(side, rows) == 0
+    assert tiny_models.largest_difference(side, rows) < 2e-5
     right = [
         letter == "ABCDE"[i.gold] for letter, i in zip(letters, ITEMS, strict=False)
     ]
@@ -308,7 +308,18 @@ def needs_qwen():
             pytest.skip(f"the stock model needs {name}: {error}")
 
 
+#: As `generate` does; in half precision what shares a pass changes the last digits.
+ONE_BY_ONE = {"reuse_prefix": False, "batch_size": 1}
 LIMITS = {"min_pixels": tiny_models.AREA, "max_pixels": tiny_models.AREA}
+
+
+def in_float32(given):
+    """The stock class, which loads weights and gives logits in half precision."""
+    from phasefusion.harness.lmms_eval import PhaseFusionWrap
+
+    made = PhaseFusionWrap(**given, device="cpu")
+    made._base.network.float()
+    return made
 
 
 @pytest.mark.usefixtures("registered")
@@ -318,11 +329,20 @@ def test_wrapped_qwen2_5_vl_answers_as_evaluate_does(tmp_path):
     given = {"base": "qwen2_5_vl", "pretrained": folder, "device_map": "cpu", **LIMITS}
     results = run("phasefusion_wrap", arguments(**given, sidecar=tmp_path / "side"))
     letters, rows = own(
-        folder, tmp_path / "own", dtype="bfloat16", reuse_prefix=False, **LIMITS
+        folder, tmp_path / "own", dtype="bfloat16", **ONE_BY_ONE, **LIMITS
     )
     assert answers(results) == letters
     side = tiny_models.rows(tmp_path / "side")
-    assert tiny_models.largest_difference(side, rows) < 1e-4
+    assert tiny_models.largest_difference(side, rows) < 0.13
+    results = run(in_float32({**given, "sidecar": str(tmp_path / "side32")}), None)
+    scorer = pf.scoring.HFOptionScorer.from_pretrained(
+        folder, device="cpu", dtype="bfloat16", **LIMITS
+    )
+    scorer._model.float()  # the same rounded weights
+    letters, rows = own(folder, tmp_path / "own32", scorer=scorer)
+    assert answers(results) == letters
+    whole = tiny_models.rows(tmp_path / "side32")
+    assert tiny_models.largest_difference(whole, rows) < 1e-4
     settings = json.loads((tmp_path / "side" / "run.json").read_text())["settings"]
     assert settings["harness"]["prompt_key"] == "qwen2_5_vl"
     assert settings["scorer"]["base_class"].startswith("lmms_eval.models.chat.")
@@ -401,23 +421,23 @@ def test_wrapped_qwen3_vl_sees_true_times_before_any_penalty(tmp_path):
 def test_wrapped_qwen3_vl_answers_as_evaluate_does(tmp_path):
     needs_qwen()
     folder = tiny_models.save_qwen3_vl(tmp_path / "model")
-    given = {**QWEN3, "pretrained": folder, "sidecar": tmp_path / "side"}
+    given = {**QWEN3, "pretrained": str(folder), "sidecar": str(tmp_path / "side")}
     try:
         scorer = pf.scoring.HFOptionScorer.from_pretrained(
             folder,
             device="cpu",
             dtype="bfloat16",
-            reuse_prefix=False,
             size=(224, 224),
             prompt=PromptTemplate(system="You are a helpful assistant."),
         )
+        scorer._model.float()
     except pf.errors.ScoringError as error:
         pytest.skip(f"our own scorer does not take this family: {error}")
-    results = run("phasefusion_wrap", arguments(**given))
+    results = run(in_float32(given), None)
     letters, rows = own(folder, tmp_path / "own", scorer=scorer)
     assert answers(results) == letters
     side = tiny_models.rows(tmp_path / "side")
-    assert tiny_models.largest_difference(side, rows) < 1e-3
+    assert tiny_models.largest_difference(side, rows) < 1e-4
 
 
 @pytest.mark.usefixtures("registered")
