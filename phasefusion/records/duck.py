@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._install import remedy
 from phasefusion.errors import BackendUnavailableError
 from phasefusion.records import _json
 from phasefusion.records.raw import (
