@@ -121,7 +121,7 @@ class Task:
             n_phases, budget = clip.indices.shape
         same = item.same_options
         phase = Fraction(s + arm.grid.origin) / n_phases
-        found = {
+        found: dict[str, Any] = {
             "question_id": item.question_id,
             "benchmark": item.benchmark,
             "video_id": item.video_id,
@@ -142,6 +142,8 @@ class Task:
         }
         if has_repeats(item):
             found["same_options"] = list(same)
+        if item.strata:
+            found["strata"] = dict(item.strata)
         if clip is not None:
             found["frame_indices"] = clip.indices[s].tolist()
             found["frame_times_s"] = clip.times_s[s].round(6).tolist()
@@ -346,6 +348,7 @@ class Runner:
         shape = (len(phases), len(orders), len(item.options))
         content, option_mass = check_scores(self.scorer, scores, shape)
         notes: Sequence[str] = getattr(scores, "notes", ())
+        pass_notes: Mapping[Any, str] = getattr(scores, "pass_notes", {})
         if has_repeats(item):
             content = merge_repeats(content, item.same_options)
         fused = fuse(
@@ -356,7 +359,8 @@ class Runner:
             fields = task.fields(s)
             for m, order in enumerate(orders):
                 values = content[p, m]
-                reason = _why_invalid(values, notes)
+                own = [pass_notes[p, m]] if (p, m) in pass_notes else []
+                reason = _why_invalid(values, [*own, *notes])
                 if reason is not None and self.on_error == "raise":
                     raise ScoringError(
                         f"question {item.question_id!r}, arm {task.arm.name}, phase "
@@ -376,6 +380,7 @@ class Runner:
                     "option_mass": mass if np.isfinite(mass) else None,
                     "seconds": seconds,
                     "invalid": None,
+                    **({"note": own[0]} if own else {}),
                 }
 
     def _mark(

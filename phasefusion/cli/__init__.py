@@ -15,9 +15,11 @@ from phasefusion.cli import comparing as comparing
 from phasefusion.cli import goals as goals
 from phasefusion.cli import importing as importing
 from phasefusion.cli import planning as planning
+from phasefusion.cli import questions as questions
 from phasefusion.cli import records as records
 from phasefusion.cli import running as running
 from phasefusion.cli import showing as showing
+from phasefusion.cli import simulating as simulating
 from phasefusion.cli.application import BAD_USE, app
 from phasefusion.errors import PhaseFusionError, PhaseFusionWarning
 

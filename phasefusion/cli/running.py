@@ -6,7 +6,7 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,21 @@ from phasefusion.cli.application import (
     console,
     examples,
 )
+from phasefusion.cli.questions import (
+    DATASETS_HELP,
+    DatasetName,
+    GoldFile,
+    Lenient,
+    Missing,
+    SubtitlesFolder,
+    TaskName,
+    Videos,
+    read_dataset,
+)
 from phasefusion.errors import RecordError
+
+if TYPE_CHECKING:
+    from phasefusion.datasets import Dataset
 
 _INTERRUPTED = 130
 #: Questions of `demo`; 40 s of processor time on a 2020s core.
@@ -83,11 +97,15 @@ _QUESTION_FILE = (
         "phasefusion run questions.jsonl --model path/or/id --out runs/a",
         "phasefusion run q.csv --model path --protocol stableeval --budget 16",
         "phasefusion run q.json --scorer mypackage.scorers:make --limit 20",
+        "phasefusion run val.csv --dataset nextqa --videos NExTVideo --model path",
     )
     + _QUESTION_FILE
+    + DATASETS_HELP
 )
 def run(
-    questions: Annotated[Path, typer.Argument(help="JSON, JSONL, CSV or TSV file.")],
+    questions: Annotated[
+        Path, typer.Argument(help="Question file, or folder of a dataset's files.")
+    ],
     model: Annotated[
         str | None, typer.Option(help="Hugging Face model: a folder or an id.")
     ] = None,
@@ -101,6 +119,13 @@ def run(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Run folder (runs/<questions>).")
     ] = None,
+    dataset: DatasetName = None,
+    videos: Videos = None,
+    subtitles: SubtitlesFolder = None,
+    gold: GoldFile = None,
+    task: TaskName = None,
+    missing_videos: Missing = None,
+    lenient: Lenient = False,
     protocol: Annotated[Protocol, typer.Option()] = Protocol.phasefusion,
     budget: Budget = 8,
     phases: Phases = 3,
@@ -154,11 +179,18 @@ def run(
             f"--{' and --'.join(options)} can be given with --model only; a scorer of "
             "--scorer sets its own"
         )
+    given = (dataset, videos, subtitles, gold, task, missing_videos)
+    source: Path | Dataset = questions
+    if lenient or questions.is_dir() or any(one is not None for one in given):
+        from phasefusion.datasets.loading import warn_about
+
+        source = read_dataset(questions, *given, lenient)
+        warn_about(source.report)
     made = load_model(model, **options) if model else load_scorer(str(scorer))
     out = out or Path("runs") / questions.stem
     _evaluate_and_report(
         as_json,
-        questions,
+        source,
         made,
         out=out,
         protocol=protocol.value,

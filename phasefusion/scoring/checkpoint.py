@@ -79,6 +79,12 @@ def loading(source: str, what: str) -> Iterator[None]:
     except PhaseFusionError:
         raise
     except Exception as error:
+        if "trust_remote_code" in str(error) or "custom code" in str(error):
+            raise ScoringError(
+                f"{source}: the {what} runs code that comes with the checkpoint; read "
+                "it and allow it with trust_remote_code=True, or take the model's "
+                "native form"
+            ) from error
         raise ScoringError(
             f"{source}: the {what} cannot be loaded ({one_line(error)}); check that "
             "its files are whole and that transformers is new enough for them"
@@ -107,7 +113,17 @@ def check_model(model: Any) -> None:
         )
 
 
-def unpack(processor: Any, tokenizer: Any) -> tuple[Any, str, Any]:
+def check_vocabulary(model: Any, tokenizer: Any) -> None:
+    """Refuse a tokenizer with tokens that the model does not know."""
+    n_known = len(model.get_input_embeddings().weight)
+    if len(tokenizer) > n_known:
+        raise ScoringError(
+            f"the tokenizer has {len(tokenizer)} tokens and the model {n_known}; "
+            "tokenizer and model do not belong together"
+        )
+
+
+def unpack(processor: Any, tokenizer: Any) -> tuple[Any, str | None, Any]:
     """Find tokenizer, chat template and processor in what the caller has.
 
     The processor is None where a tokenizer was given in its place.

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phasefusion.errors import ScoringError
+from phasefusion._checks import warn
+from phasefusion.errors import FallbackWarning, ScoringError
 from phasefusion.pixels import PatchSettings, PlaneSettings
 from phasefusion.scoring.checkpoint import (
     backend,
     check_model,
+    check_vocabulary,
     checked_pixels,
     limited,
     load_config,
@@ -39,9 +41,16 @@ from phasefusion.scoring.letters import (
     TEXT_PROMPT,
     LetterVariants,
     PromptTemplate,
+    clean_options,
 )
 from phasefusion.scoring.prefix import ForwardPasses
-from phasefusion.scoring.protocol import Kind, OptionScores, ScoreRequest
+from phasefusion.scoring.protocol import (
+    Kind,
+    OptionScores,
+    ScoreRequest,
+    check_clip,
+    check_orders,
+)
 from phasefusion.scoring.questions import Asked, Asker
 from phasefusion.scoring.source import (
     OWN_FAMILIES,
@@ -127,8 +136,8 @@ class HFOptionScorer:
     to a whole number, and lets the text after a video go on from the video's highest
     position, 5.24 from the longer side of a frame. Around Qwen3-VL's timed frames, 5.24
     leaves the two vision tokens that the chat template writes around a video, 4.57 does
-    not. What SmolVLM2's processor resizes with a Lanczos filter, 4.57 resizes with a
-    bicubic one; here it is Lanczos with both.
+    not. What SmolVLM2's processor resizes with a Lanczos filter in 5.24, older ones
+    resize with a bicubic one; here it is Lanczos with all.
     """
 
     def __init__(
@@ -169,8 +178,11 @@ class HFOptionScorer:
         else:
             _refuse_pixels(size, min_pixels, max_pixels, pixels)
             family = _through_processor(model, processor, frames_as)
+            if getattr(processor, "chat_template", None):
+                template = None  # it may have another one for videos
         family.template = family.template or template
         family.pixel_frames = pixel_frames
+        check_vocabulary(model, tokenizer)
         default = PromptTemplate() if score == "letter" else TEXT_PROMPT
         prompt = default if prompt is None else prompt
         if score == "letter" and not prompt.lists_letters:
@@ -178,6 +190,7 @@ class HFOptionScorer:
                 'score="letter" needs a prompt that shows {options} with their '
                 f"{{letter}}; got {prompt.to_dict()}"
             )
+        self._reuse_is_proved = not isinstance(family, ThroughProcessor)
         self._timestamps = timestamps
         self._model = model.to(device) if device is not None else model
         self._model.eval()
@@ -369,7 +382,46 @@ class HFOptionScorer:
         OptionError, ScoringError
             As `score`, for the first request that is wrong, before any pass is made.
         """
+        self._prove_reuse(requests)
         return Sweeper(self._asker, self._passes, self._shown).score(requests)
+
+    def _prove_reuse(self, requests: Sequence[ScoreRequest]) -> None:
+        """See once whether a model of unknown family can share a prefix between rows.
+
+        In some, text before a token changes with the text after it.
+        """
+        if self._reuse_is_proved or not self._passes.reuse_prefix:
+            return
+        for request in requests:
+            clip, asked = request.clip, self._asked(request)
+            sound = np.flatnonzero(~clip.missing.any(axis=1))
+            if not sound.size:
+                continue
+            shown = self._shown(clip, int(sound[0]), asked)
+            rows = self._asker.rows(asked, shown)[:2]
+            if len(rows) < 2 or shown.problem:
+                continue
+            together = self._passes.run(rows, shown.inputs)[1].logprobs
+            alone = self._passes.run(rows[1:], shown.inputs)[0].logprobs
+            self._reuse_is_proved = True
+            most = 1e-3 if self._model.dtype.itemsize > 2 else 0.25
+            apart = float(np.abs(together - alone).max())
+            if apart > most:
+                self._passes.reuse_prefix = False
+                warn(
+                    "the visual prefix cannot be reused (log-probabilities of one row "
+                    f"differ by {apart:.3g} from those of a pass of its own); every "
+                    "row is run in full, which is slower",
+                    FallbackWarning,
+                )
+            return
+
+    def _asked(self, request: ScoreRequest) -> Asked:
+        check_clip(request.clip)
+        clean = clean_options(request.options)
+        orders = check_orders(request.orders, len(clean.texts))
+        n_frames = request.clip.frames.shape[1]
+        return self._asker.ask(request.question, clean, orders, n_frames)
 
     def _shown(self, clip: Clip, s: int, asked: Asked) -> Shown:
         """Show the frames of one phase, as they are if they were resized before."""

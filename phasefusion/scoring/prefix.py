@@ -517,7 +517,10 @@ class ForwardPasses:
         for name in visuals[0].arrays:
             parts = [np.ascontiguousarray(visual.arrays[name]) for visual in visuals]
             whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
-            inputs[name] = torch.from_numpy(whole).to(ids.device)
+            tensor = torch.from_numpy(whole).to(ids.device)
+            if visuals[0].in_its_precision and tensor.is_floating_point():
+                tensor = tensor.to(self.model.dtype)
+            inputs[name] = tensor
         for name, numbers in visuals[0].kinds.items():
             if name in self._accepts:
                 inputs[name] = torch.zeros_like(ids, dtype=torch.int32)

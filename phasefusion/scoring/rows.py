@@ -46,11 +46,14 @@ class VisualInputs:
     kinds : mapping of str to mapping of int to int
         Keyword arguments with one number a token that depends on the token's id alone:
         ``{"mm_token_type_ids": {id of the video token: 2}}``. Other tokens get 0.
+    in_its_precision : bool, default False
+        Give the model numbers in its own precision. Most make them so themselves.
     """
 
     arrays: Mapping[str, NDArray[Any]]
     token_id: int
     kinds: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    in_its_precision: bool = False
 
 
 def forward_parameters(model: Any) -> frozenset[str]:
