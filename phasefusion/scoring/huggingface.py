@@ -211,6 +211,7 @@ class HFOptionScorer:
             pad_id=0 if pad_id is None else int(pad_id),
             batch_size=batch_size,
             reuse_prefix=reuse_prefix,
+            check_reuse=isinstance(family, ThroughProcessor),
         )
         self._source: dict[str, Any] = {
             "path": getattr(model.config, "_name_or_path", "") or None,

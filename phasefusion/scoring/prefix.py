@@ -60,6 +60,9 @@ Unit = TypeVar("Unit")
 #: compared with each other, so that too many cost more than a second pack.
 _LEAST_PACK, _MOST_PACK = 256, 2048
 
+#: Nats between scores that are not the same: of single, and of half precision.
+_FAR = (1e-3, 0.25)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Task:
@@ -117,6 +120,9 @@ class ForwardPasses:
     reuse_prefix : bool, default True
         Run a common prefix once where the model's cache allows it, and let the vision
         tower look at every frame once.
+    check_reuse : bool, default False
+        See at the first rows whether that gives what full passes give, as a model that
+        nobody has tried needs.
 
     Notes
     -----
@@ -134,6 +140,7 @@ class ForwardPasses:
         pad_id: int,
         batch_size: int | None = None,
         reuse_prefix: bool = True,
+        check_reuse: bool = False,
     ) -> None:
         if batch_size is not None and batch_size < 1:
             raise ScoringError(f"batch_size is {batch_size}; it must be at least 1")
@@ -144,6 +151,7 @@ class ForwardPasses:
         self.budget = TokenBudget(self.device)
         self.encoder = FrameEncoder(model)
         self._problem = self._layer_problem()
+        self._unchecked = check_reuse
         self._warned = False
         self._n_axes = 1
         text = model.config.get_text_config()
@@ -201,6 +209,8 @@ class ForwardPasses:
                     fitting.append(task)
             self.budget.start(bytes_per_token(self.model))
             groups, alone = self._grouped(fitting)
+            if groups and self._unchecked:
+                self._check(groups[0])
             alone += self._shared(groups, scores)
             self._plain(alone, scores)
         found: list[list[RowScores]] = [[] for _ in jobs]
@@ -311,6 +321,26 @@ class ForwardPasses:
             failed = self._batched(list(same), lambda g: (g.n_prefix, g.n_prefix), run)
             alone += [task for group in failed for task in group.tasks]
         return alone
+
+    def _check(self, group: _Group) -> None:
+        """See whether rows behind a cached prefix score as in full passes."""
+        some = _Group(group.tasks[:2], group.n_prefix)
+        reused: Scores = {}
+        plain: Scores = {}
+        try:
+            if self._shared([some], reused):
+                return  # no cache to go on from, or no memory to see it now
+        except Exception as error:
+            self._problem = f"{type(error).__name__} behind a cached prefix: {error}"
+        else:
+            self._plain(some.tasks, plain)
+            pairs = [(reused[task].logprobs, plain[task].logprobs) for task in plain]
+            apart = max(_distance(*pair) for pair in pairs)
+            if apart > _FAR[self.model.dtype.itemsize < 4]:
+                self._problem = f"scores would be off by {apart:.2g} nats"
+        self._unchecked = False
+        if self._problem:
+            self._fall_back(self._problem)
 
     def _prefixes(self, wave: Sequence[_Group]) -> list[Prefix]:
         """Run what each group has in common; nothing where no cache can be reused."""
@@ -542,3 +572,9 @@ def _halves(pack: _Pack) -> list[_Pack]:
 
 def _singles(pack: _Pack) -> list[_Pack]:
     return [_pack(pack.prefix, [task]) for task in pack.tasks]
+
+
+def _distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """Return the largest difference between numbers; those that are none are equal."""
+    numbers = np.isfinite(one) & np.isfinite(other)
+    return float(np.abs(one[numbers] - other[numbers]).max(initial=0.0))

@@ -12,8 +12,10 @@ import family_models as made
 import numpy as np
 import pytest
 
+from phasefusion.errors import FallbackWarning
 from phasefusion.scoring import HFOptionScorer, ScoreRequest, prefix
 from phasefusion.scoring.checkpoint import model_pixels
+from phasefusion.scoring.prefix import ForwardPasses, Row, VisualInputs
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -222,6 +224,121 @@ def test_rows_share_a_pass_whatever_the_attention(
     n_rows = sum(rows for rows, _, video in passes.shapes if not video)
     n_wanted = len(clip.frames) * len(QUESTIONS) * len(ORDERS)
     assert (n_rows == n_wanted) == (attention == "as rows")
+
+
+# What cannot be shared
+
+
+def no_positions(forward):
+    def changed(**inputs):
+        if inputs.get("position_ids") is not None:
+            inputs["position_ids"] = inputs["position_ids"] + 7
+        return forward(**inputs)
+
+    return changed
+
+
+def no_cache(forward):
+    def changed(**inputs):
+        if inputs["use_cache"] and inputs.get("position_ids") is not None:
+            raise TypeError("no past")
+        return forward(**inputs)
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (no_positions, r"scores would be off by [\d.]+ nats"),
+        (no_cache, "TypeError behind a cached prefix: no past"),
+    ],
+)
+def test_models_that_nobody_has_tried_are_seen_through(
+    model, make, clip, change, message
+):
+    other = copy.deepcopy(model)
+    scorer = make(other)
+    scorer._passes._unchecked = True
+    other.forward = change(other.forward)
+    asked = requests([clip])
+    expected = one_by_one(make(reuse_prefix=False), asked)
+    with pytest.warns(FallbackWarning, match=message):
+        check_equal(scorer.score_many(asked), expected)
+    with Passes(other) as passes:  # known from now on
+        check_equal(scorer.score_many(asked), expected)
+    assert all(video for _, _, video in passes.shapes)
+
+
+def test_a_model_that_goes_on_from_a_cache_is_seen_once(model, make, clip):
+    scorer = make()
+    scorer._passes._unchecked = True
+    expected = one_by_one(make(reuse_prefix=False), requests([clip]))
+    with Passes(model) as first:
+        check_equal(scorer.score_many(requests([clip])), expected)
+    with Passes(model) as second:
+        check_equal(scorer.score_many(requests([clip])), expected)
+    assert len(first.shapes) > len(second.shapes)
+    assert not all(video for _, _, video in second.shapes)
+
+
+def test_linear_attention_falls_back():
+    kind = getattr(transformers, "Qwen3_5ForConditionalGeneration", None)
+    if kind is None:
+        pytest.skip("this version has no model with linear attention and frames")
+    text = {
+        "hidden_size": 64,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "layer_types": ["linear_attention", "full_attention"],
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "head_dim": 32,
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 2,
+        "linear_key_head_dim": 16,
+        "linear_value_head_dim": 16,
+        "vocab_size": 64,
+    }
+    vision = {
+        "depth": 1,
+        "hidden_size": 32,
+        "intermediate_size": 32,
+        "num_heads": 2,
+        "out_hidden_size": 64,
+        "patch_size": 4,
+        "num_position_embeddings": 16,
+    }
+    config = transformers.Qwen3_5Config(
+        text_config=text,
+        vision_config=vision,
+        image_token_id=10,
+        video_token_id=11,
+        vision_start_token_id=12,
+        vision_end_token_id=13,
+    )
+    torch.manual_seed(0)
+    model = kind(config).eval()
+    rng = np.random.default_rng(0)
+    visual = VisualInputs(
+        {
+            "pixel_values_videos": rng.standard_normal((16, 96), dtype=np.float32),
+            "video_grid_thw": np.array([[1, 4, 4]]),
+        },
+        11,
+        {"mm_token_type_ids": {11: 2}},
+    )
+    head = [20, 12, 11, 11, 11, 11, 13, 21]
+    rows = [
+        Row(np.array([*head, *tail]), np.array([len(head) + 1]), np.array([[1, 2]]))
+        for tail in ([30, 31], [32, 33], [34, 35])
+    ]
+    passes = ForwardPasses(model, pad_id=0)
+    with pytest.warns(FallbackWarning, match="has linear_attention layers"):
+        found = passes.run(rows, visual)
+    plain = ForwardPasses(model, pad_id=0, reuse_prefix=False).run(rows, visual)
+    for one, other in zip(found, plain, strict=True):
+        np.testing.assert_allclose(one.logprobs, other.logprobs, rtol=0, atol=1e-5)
 
 
 # When memory is short
