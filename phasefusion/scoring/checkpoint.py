@@ -211,22 +211,16 @@ def _as_scoring_error() -> Iterator[None]:
         raise ScoringError(str(error)) from error
 
 
-def preprocessor_config(
-    source: str, revision: str | None, *, cache_only: bool = False
-) -> dict[str, Any]:
+def preprocessor_config(source: str, revision: str | None) -> dict[str, Any]:
     """Return the video settings of a checkpoint, or nothing when it has none.
 
     They are a part of ``processor_config.json`` in new checkpoints, and a file of
     their own in older ones.
     """
-    return find_config(
-        lambda name: read_json(source, name, revision, cache_only=cache_only), "video"
-    )
+    return find_config(lambda name: read_json(source, name, revision), "video")
 
 
-def read_json(
-    source: str, name: str, revision: str | None, *, cache_only: bool = False
-) -> dict[str, Any]:
+def read_json(source: str, name: str, revision: str | None) -> dict[str, Any]:
     """Return a JSON file of a checkpoint, empty when the checkpoint has none."""
     path: Path | None = Path(source) / name
     if not Path(source).is_dir():
@@ -236,7 +230,6 @@ def read_json(
             source,
             name,
             revision=revision,
-            local_files_only=cache_only,
             _raise_exceptions_for_missing_entries=False,
         )
         path = None if found is None else Path(found)
@@ -288,7 +281,6 @@ def load_tokenizer(transformers: Any, source: str, **where: Any) -> Any:
         source,
         "tokenizer_config.json",
         where.get("revision"),
-        cache_only=where.get("local_files_only", False),
     )
     return transformers.PreTrainedTokenizerFast.from_pretrained(
         source,

@@ -270,18 +270,19 @@ class HFOptionScorer:
         """
         source = str(path_or_id)
         folder = local_folder(source)
-        cache_only, commit = False, None
+        snapshot, commit = None, None
         if folder is None:
-            cache_only, commit = check_hub(source, revision)
+            snapshot, commit = check_hub(source, revision)
         else:
             check_folder(folder, pickled_weights=pickled_weights)
             source = str(folder)
+        # As a folder, or some libraries would ask the hub about it all the same.
+        place = source if snapshot is None else str(snapshot)
         torch, transformers = backend()
         dtype = torch_dtype(torch, dtype)
         device = usable_device(torch, device)
         where = {
-            "revision": revision,
-            "local_files_only": cache_only,
+            "revision": revision if snapshot is None else None,
             "trust_remote_code": trust_remote_code,
         }
         arguments: dict[str, Any] = {"dtype": dtype, **where}
@@ -290,28 +291,26 @@ class HFOptionScorer:
         if not pickled_weights:
             arguments["use_safetensors"] = True
         with loading(source, "configuration"):
-            arguments["config"] = load_config(transformers, source, **where)
+            arguments["config"] = load_config(transformers, place, **where)
         with loading(source, "model"):
             model = transformers.AutoModelForImageTextToText.from_pretrained(
-                source, **arguments
+                place, **arguments
             ).to(device)
         own = model.config.model_type in OWN_FAMILIES and not options.get("frames_as")
         processor: Any = None
         tokenizer: Any = None
         if own:
             with loading(source, "tokenizer"):
-                tokenizer = load_tokenizer(transformers, source, **where)
+                tokenizer = load_tokenizer(transformers, place, **where)
         else:
             with loading(source, "processor"):
-                processor = transformers.AutoProcessor.from_pretrained(source, **where)
+                processor = transformers.AutoProcessor.from_pretrained(place, **where)
         with loading(source, "preprocessor settings"):
             if own and getattr(tokenizer, "chat_template", None) is None:
-                legacy = read_json(
-                    source, "chat_template.json", revision, cache_only=cache_only
-                )
+                legacy = read_json(place, "chat_template.json", revision)
                 tokenizer.chat_template = legacy.get("chat_template")
             if own and options.get("pixels") is None:
-                config = preprocessor_config(source, revision, cache_only=cache_only)
+                config = preprocessor_config(place, revision)
                 if not config and options.get("size") is None:
                     warn_defaults(source)
                 options["pixels"] = model_pixels(config, model.config)
