@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import reprlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._checks import warn
+from phasefusion._scorer_checks import check_scores, takes_many
 from phasefusion._video_fit import Fit, SizeRule
 from phasefusion.datasets import Item
 from phasefusion.errors import (
+    FallbackWarning,
     GridError,
     PhaseFusionError,
     ScoringError,
@@ -267,7 +268,7 @@ class Runner:
             for arm, clip in zip(arms, span.clips, strict=True):
                 task = Task(item, arm, clip, span.n_frames, span.duration_s)
                 blocks += self._blocks(task, clip, advance)
-        for some in _calls(blocks, hasattr(self.scorer, "score_many")):
+        for some in _calls(blocks, takes_many(self.scorer)):
             for block, scores, seconds in self._scored(some):
                 self.writer.append(self._records(block, scores, seconds))
                 advance(block.n_passes, block.task.item.video_id)
@@ -291,35 +292,62 @@ class Runner:
     ) -> Iterator[tuple[Block, OptionScores | ArrayLike, float]]:
         """Yield each block's scores and the seconds of a pass.
 
-        Where a call for all blocks fails they are scored one by one, so that what can
-        be scored is, and the error names the question.
+        Blocks of one arm, which look at the same clip, are scored together.
         """
-        start_s = time.perf_counter()
-        together: Sequence[OptionScores] = ()
-        if len(blocks) > 1:
-            requests = [
-                ScoreRequest(
-                    block.view,
-                    block.task.item.question,
-                    block.task.item.options,
-                    block.orders,
-                )
-                for block in blocks
-            ]
-            try:
-                together = self.scorer.score_many(requests)  # type: ignore[attr-defined]
-            except Exception:
-                together = ()
-        if len(together) == len(blocks):
-            n_passes = sum(block.n_passes for block in blocks)
-            seconds = (time.perf_counter() - start_s) / n_passes
-            for block, scores in zip(blocks, together, strict=True):
-                yield block, scores, seconds
+        if len(blocks) == 1:
+            yield self._alone(blocks[0])
             return
+        by_arm: dict[str, list[Block]] = {}
         for block in blocks:
-            start_s = time.perf_counter()
-            alone = self._score(block.task, block.view, block.orders)
-            yield block, alone, (time.perf_counter() - start_s) / block.n_passes
+            arm = block.task.arm
+            by_arm.setdefault(f"{arm.name} {arm.shifted}", []).append(block)
+        made = {
+            id(block): (block, scores, seconds)
+            for same in by_arm.values()
+            for block, scores, seconds in self._together(same)
+        }
+        for block in blocks:
+            yield made[id(block)]
+
+    def _together(
+        self, blocks: Sequence[Block]
+    ) -> list[tuple[Block, OptionScores | ArrayLike, float]]:
+        """Score blocks in one call, or where that fails one by one.
+
+        So what can be scored is, and an error names the question.
+        """
+        requests = [
+            ScoreRequest(
+                block.view,
+                block.task.item.question,
+                block.task.item.options,
+                block.orders,
+            )
+            for block in blocks
+        ]
+        start_s = time.perf_counter()
+        try:
+            made = list(self.scorer.score_many(requests))  # type: ignore[attr-defined]
+            if len(made) != len(blocks):
+                raise ScoringError(f"{len(made)} scores for {len(blocks)} requests")
+        except Exception as error:
+            found = [self._alone(block) for block in blocks]
+            if len(blocks) > 1:
+                warn(
+                    f"{type(self.scorer).__name__}.score_many failed with "
+                    f"{type(error).__name__}: {error}; {len(blocks)} questions were "
+                    "scored one by one instead",
+                    FallbackWarning,
+                )
+            return found
+        n_passes = sum(block.n_passes for block in blocks)
+        seconds = (time.perf_counter() - start_s) / n_passes
+        return [(block, s, seconds) for block, s in zip(blocks, made, strict=True)]
+
+    def _alone(self, block: Block) -> tuple[Block, OptionScores | ArrayLike, float]:
+        start_s = time.perf_counter()
+        scores = self._score(block.task, block.view, block.orders)
+        return block, scores, (time.perf_counter() - start_s) / block.n_passes
 
     def _score(
         self, task: Task, view: Clip, orders: NDArray[np.int64]
@@ -439,102 +467,6 @@ def _parts(
             grid=clip.grid.view(s),
         )
         yield view, [s], np.flatnonzero(left[s])
-
-
-def check_scorer(scorer: object) -> None:
-    """Refuse what has no method ``score`` that can be called as a run calls it.
-
-    Raises
-    ------
-    ScoringError
-        Saying how the method must look.
-    """
-    name = type(scorer).__name__
-    wanted = "a scorer needs a method score(self, clip, question, options, *, orders)"
-    score = getattr(scorer, "score", None)
-    if isinstance(scorer, type):
-        raise ScoringError(
-            f"{scorer.__name__} is a class; give an object of it: {scorer.__name__}()"
-        )
-    if not callable(score):
-        raise ScoringError(f"{name} has no method score; {wanted}")
-    try:
-        signature = inspect.signature(score)
-    except (TypeError, ValueError):  # a compiled function may have none
-        return
-    try:
-        signature.bind(None, "", (), orders=None)
-    except TypeError as error:
-        raise ScoringError(
-            f"{name}.score{signature} cannot be called: {error}; {wanted}"
-        ) from None
-
-
-def check_scores(
-    scorer: Scorer, scores: object, shape: tuple[int, int, int]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return log-probabilities and option mass of what a scorer returned.
-
-    Parameters
-    ----------
-    scorer : Scorer
-        Named in messages.
-    scores : OptionScores or array_like, shape (S, M, K)
-        Of an array the option mass is the sum of its exponentials over the options.
-    shape : (int, int, int)
-        (S, M, K).
-
-    Returns
-    -------
-    logprobs : ndarray, shape (S, M, K), float64
-    option_mass : ndarray, shape (S, M), float64
-
-    Raises
-    ------
-    ScoringError
-        If it is neither, a shape is another one, or a log-probability is above 0.
-    """
-    name = type(scorer).__name__
-    wanted = (
-        "it must be OptionScores, or an array of log-probabilities of shape "
-        f"(phases, orders, options) = {shape}"
-    )
-    has_mass = hasattr(scores, "logprobs") and hasattr(scores, "option_mass")
-    content = _numbers(getattr(scores, "logprobs", scores))
-    if content is None or (content.ndim == 0 and not has_mass):
-        raise ScoringError(
-            f"{name}.score returned {reprlib.repr(scores)}, a "
-            f"{type(scores).__name__}; {wanted}"
-        )
-    if content.shape != shape:
-        raise ScoringError(
-            f"{name}.score returned logprobs of shape {content.shape}; {wanted}"
-        )
-    finite = content[np.isfinite(content)]
-    if finite.size and finite.max() > 1e-6:
-        raise ScoringError(
-            f"{name}.score returned a log-probability of {finite.max():.6g}; it must "
-            "be <= 0. Logits need a log-softmax first, losses a change of sign"
-        )
-    if not has_mass:
-        return content, np.exp(content).sum(axis=-1)
-    mass = _numbers(getattr(scores, "option_mass", None))
-    if mass is None or mass.shape != shape[:2]:
-        found = "what is no number" if mass is None else f"shape {mass.shape}"
-        raise ScoringError(
-            f"{name}.score returned option_mass of {found}; it must have the shape "
-            f"(phases, orders) = {shape[:2]}"
-        )
-    return content, mass
-
-
-def _numbers(values: object) -> NDArray[np.float64] | None:
-    """Return values as an array of float64; None when they are no real numbers."""
-    try:
-        table = np.asarray(values)
-    except (TypeError, ValueError):  # rows of different lengths
-        return None
-    return table.astype(np.float64) if table.dtype.kind in "iuf" else None
 
 
 def _why_invalid(values: NDArray[np.float64], notes: Sequence[str]) -> str | None:

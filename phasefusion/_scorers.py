@@ -45,7 +45,7 @@ def load_scorer(spec: str) -> Scorer:
     ScoringError
         If there is no such thing, or it is no scorer and makes none.
     """
-    from phasefusion._runner import check_scorer
+    from phasefusion._scorer_checks import check_scorer
 
     module_name, _, name = spec.rpartition(":")
     if not (module_name and name):

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from phasefusion import orders as option_orders
 from phasefusion._cached_clips import as_cache
-from phasefusion._runner import Arm, Runner, check_scorer
+from phasefusion._runner import Arm, Runner
+from phasefusion._scorer_checks import check_scorer
 from phasefusion._video_checks import check_threads
 from phasefusion.datasets import Dataset, Item, load_questions, read
 from phasefusion.datasets.loading import warn_about

@@ -23,6 +23,9 @@ MOST_TOKENS_RUN_ELSEWHERE = 32768
 #: The share of the free memory that the first estimate makes use of.
 _SHARE = 0.5
 
+#: Where a container says what it may use.
+_GROUP = Path("/sys/fs/cgroup")
+
 #: Where memory is short: what the CPU's allocator, the CUDA libraries and other
 #: backends say in a plain RuntimeError.
 _MESSAGES = (
@@ -75,7 +78,7 @@ def release(device: torch.device) -> None:
     """Give memory that nothing refers to back to the device."""
     import torch
 
-    gc.collect()
+    gc.collect(1)  # what a failed pass left in cycles is young
     if device.type == "cuda":
         torch.cuda.empty_cache()
 
@@ -105,10 +108,9 @@ def _available_bytes() -> int | None:
 
 def _group_bytes() -> int | None:
     """Return what a container's limit leaves."""
-    folder = Path("/sys/fs/cgroup")
     try:
-        limit = (folder / "memory.max").read_text(encoding="ascii").strip()
-        used = (folder / "memory.current").read_text(encoding="ascii").strip()
+        limit = (_GROUP / "memory.max").read_text(encoding="ascii").strip()
+        used = (_GROUP / "memory.current").read_text(encoding="ascii").strip()
     except OSError:
         return None
     return None if limit == "max" else max(0, int(limit) - int(used))

@@ -93,8 +93,9 @@ class HFOptionScorer:
         token), after a prompt that shows no options unless `prompt` lists them;
         "text-normalised" divides that sum by the number of tokens.
     reuse_prefix : bool, default True
-        Run header, video and question once a phase for all option orders. Scores are
-        the same either way, up to rounding.
+        Run what prompts have in common, header and video at least, once a phase for
+        all option orders and questions, and look at every frame once. Scores are the
+        same either way, up to rounding.
     prompt : PromptTemplate, optional
         Default: the letter prompt for letters, and for text a prompt without options,
         for which all orders are equal and are scored once.
@@ -121,7 +122,8 @@ class HFOptionScorer:
     device : str or torch.device, optional
         Where to move the model; default: where it is.
     batch_size : int, optional
-        Most rows in one pass; default: all rows that share a prefix, one otherwise.
+        Most rows in one pass; default: as many as fit into memory, and one with
+        ``reuse_prefix=False``. A pass that runs out of memory is halved.
 
     Raises
     ------
@@ -131,6 +133,11 @@ class HFOptionScorer:
 
     Notes
     -----
+    What else is scored in a pass makes no difference to a score above 1e-5 for a
+    float32 model; for others it is what their own precision allows. Logits are made in
+    float32 from the last hidden states whatever the precision of the model, so that
+    options are not made equal by rounding.
+
     Scores of one checkpoint differ between transformers 4.57 and 5.24, and `describe`
     records the version. In Qwen2.5-VL, 4.57 cuts the seconds between temporal patches
     to a whole number, and lets the text after a video go on from the video's highest

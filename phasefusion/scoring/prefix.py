@@ -58,7 +58,7 @@ Unit = TypeVar("Unit")
 
 #: Tokens of a pack of tails: as many as its prefix has, within these bounds. They are
 #: compared with each other, so that too many cost more than a second pack.
-_LEAST_PACK, _MOST_PACK = 512, 2048
+_LEAST_PACK, _MOST_PACK = 256, 2048
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -365,7 +365,8 @@ class ForwardPasses:
         """Put the rows of each prefix together, a few at a time."""
         packs = []
         for prefix, same in itertools.groupby(tasks, key=lambda pair: pair[1]):
-            rows = [task for task, _ in same]
+            # Neighbours begin alike, as far as any rows do.
+            rows = sorted((task for task, _ in same), key=lambda t: t.row.ids.tolist())
             most_rows = (self.batch_size or len(rows)) if self._takes_trees else 1
             most_tokens = min(max(prefix.n_tokens, _LEAST_PACK), _MOST_PACK)
             sizes = [len(task.row.ids) - prefix.n_tokens for task in rows]
