@@ -304,3 +304,50 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     says = ("out of memory", "can't allocate memory", "not enough memory")
     return isinstance(error, RuntimeError) and any(t in str(error) for t in says)
+
+
+def load_own(
+    transformers: Any,
+    source: tuple[str, str],
+    where: dict[str, Any],
+    model: Any,
+    options: dict[str, Any],
+) -> Any:
+    """Load the tokenizer of a known family, and its pixel settings into `options`."""
+    name, place = source
+    with loading(name, "tokenizer"):
+        tokenizer = load_tokenizer(transformers, place, **where)
+    with loading(name, "preprocessor settings"):
+        revision = where["revision"]
+        if getattr(tokenizer, "chat_template", None) is None:
+            legacy = read_json(place, "chat_template.json", revision)
+            tokenizer.chat_template = legacy.get("chat_template")
+        if options.get("pixels") is None:
+            config = preprocessor_config(place, revision)
+            if not config and options.get("size") is None:
+                warn_defaults(name)
+            options["pixels"] = model_pixels(config, model.config)
+    return tokenizer
+
+
+def own_pixels(
+    model: Any,
+    processor: Any,
+    pixels: Pixels | None,
+    wanted: tuple[Sequence[int] | None, int | None, int | None],
+) -> Pixels:
+    """Return the settings of a known family with the user's limits in their place."""
+    if pixels is None:
+        pixels = model_pixels(processor_pixels(processor), model.config)
+    return limited(checked_pixels(pixels, model.config), *wanted)
+
+
+def origin(model: Any) -> tuple[dict[str, Any], Path | None]:
+    """Return what a model says about where it is from, and its folder if it is one."""
+    path = getattr(model.config, "_name_or_path", "") or None
+    revision = getattr(model.config, "_commit_hash", None)
+    is_local = path is not None and Path(path).is_dir()
+    return (
+        {"path": path, "revision": revision},
+        Path(path).resolve() if path is not None and is_local else None,
+    )
