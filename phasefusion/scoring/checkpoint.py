@@ -211,22 +211,16 @@ def _as_scoring_error() -> Iterator[None]:
         raise ScoringError(str(error)) from error
 
 
-def preprocessor_config(
-    source: str, revision: str | None, *, cache_only: bool = False
-) -> dict[str, Any]:
+def preprocessor_config(source: str, revision: str | None) -> dict[str, Any]:
     """Return the video settings of a checkpoint, or nothing when it has none.
 
     They are a part of ``processor_config.json`` in new checkpoints, and a file of
     their own in older ones.
     """
-    return find_config(
-        lambda name: read_json(source, name, revision, cache_only=cache_only), "video"
-    )
+    return find_config(lambda name: read_json(source, name, revision), "video")
 
 
-def read_json(
-    source: str, name: str, revision: str | None, *, cache_only: bool = False
-) -> dict[str, Any]:
+def read_json(source: str, name: str, revision: str | None) -> dict[str, Any]:
     """Return a JSON file of a checkpoint, empty when the checkpoint has none."""
     path: Path | None = Path(source) / name
     if not Path(source).is_dir():
@@ -236,7 +230,6 @@ def read_json(
             source,
             name,
             revision=revision,
-            local_files_only=cache_only,
             _raise_exceptions_for_missing_entries=False,
         )
         path = None if found is None else Path(found)
@@ -288,7 +281,6 @@ def load_tokenizer(transformers: Any, source: str, **where: Any) -> Any:
         source,
         "tokenizer_config.json",
         where.get("revision"),
-        cache_only=where.get("local_files_only", False),
     )
     return transformers.PreTrainedTokenizerFast.from_pretrained(
         source,
@@ -312,3 +304,50 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     says = ("out of memory", "can't allocate memory", "not enough memory")
     return isinstance(error, RuntimeError) and any(t in str(error) for t in says)
+
+
+def load_own(
+    transformers: Any,
+    source: tuple[str, str],
+    where: dict[str, Any],
+    model: Any,
+    options: dict[str, Any],
+) -> Any:
+    """Load the tokenizer of a known family, and its pixel settings into `options`."""
+    name, place = source
+    with loading(name, "tokenizer"):
+        tokenizer = load_tokenizer(transformers, place, **where)
+    with loading(name, "preprocessor settings"):
+        revision = where["revision"]
+        if getattr(tokenizer, "chat_template", None) is None:
+            legacy = read_json(place, "chat_template.json", revision)
+            tokenizer.chat_template = legacy.get("chat_template")
+        if options.get("pixels") is None:
+            config = preprocessor_config(place, revision)
+            if not config and options.get("size") is None:
+                warn_defaults(name)
+            options["pixels"] = model_pixels(config, model.config)
+    return tokenizer
+
+
+def own_pixels(
+    model: Any,
+    processor: Any,
+    pixels: Pixels | None,
+    wanted: tuple[Sequence[int] | None, int | None, int | None],
+) -> Pixels:
+    """Return the settings of a known family with the user's limits in their place."""
+    if pixels is None:
+        pixels = model_pixels(processor_pixels(processor), model.config)
+    return limited(checked_pixels(pixels, model.config), *wanted)
+
+
+def origin(model: Any) -> tuple[dict[str, Any], Path | None]:
+    """Return what a model says about where it is from, and its folder if it is one."""
+    path = getattr(model.config, "_name_or_path", "") or None
+    revision = getattr(model.config, "_commit_hash", None)
+    is_local = path is not None and Path(path).is_dir()
+    return (
+        {"path": path, "revision": revision},
+        Path(path).resolve() if path is not None and is_local else None,
+    )

@@ -12,24 +12,19 @@ from numpy.typing import ArrayLike
 
 from phasefusion._checks import warn
 from phasefusion.errors import FallbackWarning, ScoringError
-from phasefusion.pixels import PatchSettings, PlaneSettings
 from phasefusion.scoring.checkpoint import (
+    Pixels,
     backend,
     check_model,
     check_vocabulary,
-    checked_pixels,
-    limited,
     load_config,
-    load_tokenizer,
+    load_own,
     loading,
-    model_pixels,
-    preprocessor_config,
-    processor_pixels,
-    read_json,
+    origin,
+    own_pixels,
     torch_dtype,
     unpack,
     usable_device,
-    warn_defaults,
 )
 from phasefusion.scoring.families import (
     FramesAs,
@@ -161,7 +156,7 @@ class HFOptionScorer:
         size: Sequence[int] | None = None,
         min_pixels: int | None = None,
         max_pixels: int | None = None,
-        pixels: PatchSettings | PlaneSettings | None = None,
+        pixels: Pixels | None = None,
         pixel_frames: int | None = None,
         frames_as: FramesAs | None = None,
         device: Any = None,
@@ -176,27 +171,19 @@ class HFOptionScorer:
             raise ScoringError(f"pixel_frames is {pixel_frames}; it must be at least 1")
         check_model(model)
         tokenizer, template, processor = unpack(processor, tokenizer)
+        wanted = (size, min_pixels, max_pixels)
         if model.config.model_type in OWN_FAMILIES and frames_as is None:
-            if pixels is None:
-                pixels = model_pixels(processor_pixels(processor), model.config)
-            pixels = checked_pixels(pixels, model.config)
-            pixels = limited(pixels, size, min_pixels, max_pixels)
+            pixels = own_pixels(model, processor, pixels, wanted)
             family = own_family(model, tokenizer, pixels)
         else:
-            _refuse_pixels(size, min_pixels, max_pixels, pixels)
+            _refuse_pixels(*wanted, pixels)
             family = _through_processor(model, processor, frames_as)
             if getattr(processor, "chat_template", None):
                 template = None  # it may have another one for videos
         family.template = family.template or template
         family.pixel_frames = pixel_frames
         check_vocabulary(model, tokenizer)
-        default = PromptTemplate() if score == "letter" else TEXT_PROMPT
-        prompt = default if prompt is None else prompt
-        if score == "letter" and not prompt.lists_letters:
-            raise ScoringError(
-                'score="letter" needs a prompt that shows {options} with their '
-                f"{{letter}}; got {prompt.to_dict()}"
-            )
+        prompt = _checked_prompt(prompt, score)
         self._reuse_is_proved = not isinstance(family, ThroughProcessor)
         self._timestamps = timestamps
         self._model = model.to(device) if device is not None else model
@@ -213,13 +200,7 @@ class HFOptionScorer:
             reuse_prefix=reuse_prefix,
             check_reuse=isinstance(family, ThroughProcessor),
         )
-        self._source: dict[str, Any] = {
-            "path": getattr(model.config, "_name_or_path", "") or None,
-            "revision": getattr(model.config, "_commit_hash", None),
-        }
-        folder = self._source["path"]
-        is_local = folder is not None and Path(folder).is_dir()
-        self._folder = Path(folder).resolve() if is_local else None
+        self._source, self._folder = origin(model)
 
     @classmethod
     def from_pretrained(
@@ -278,18 +259,19 @@ class HFOptionScorer:
         """
         source = str(path_or_id)
         folder = local_folder(source)
-        cache_only, commit = False, None
+        snapshot, commit = None, None
         if folder is None:
-            cache_only, commit = check_hub(source, revision)
+            snapshot, commit = check_hub(source, revision)
         else:
             check_folder(folder, pickled_weights=pickled_weights)
             source = str(folder)
+        # As a folder, or some libraries would ask the hub about it all the same.
+        place = source if snapshot is None else str(snapshot)
         torch, transformers = backend()
         dtype = torch_dtype(torch, dtype)
         device = usable_device(torch, device)
         where = {
-            "revision": revision,
-            "local_files_only": cache_only,
+            "revision": revision if snapshot is None else None,
             "trust_remote_code": trust_remote_code,
         }
         arguments: dict[str, Any] = {"dtype": dtype, **where}
@@ -298,31 +280,19 @@ class HFOptionScorer:
         if not pickled_weights:
             arguments["use_safetensors"] = True
         with loading(source, "configuration"):
-            arguments["config"] = load_config(transformers, source, **where)
+            arguments["config"] = load_config(transformers, place, **where)
         with loading(source, "model"):
             model = transformers.AutoModelForImageTextToText.from_pretrained(
-                source, **arguments
+                place, **arguments
             ).to(device)
         own = model.config.model_type in OWN_FAMILIES and not options.get("frames_as")
         processor: Any = None
         tokenizer: Any = None
         if own:
-            with loading(source, "tokenizer"):
-                tokenizer = load_tokenizer(transformers, source, **where)
+            tokenizer = load_own(transformers, (source, place), where, model, options)
         else:
             with loading(source, "processor"):
-                processor = transformers.AutoProcessor.from_pretrained(source, **where)
-        with loading(source, "preprocessor settings"):
-            if own and getattr(tokenizer, "chat_template", None) is None:
-                legacy = read_json(
-                    source, "chat_template.json", revision, cache_only=cache_only
-                )
-                tokenizer.chat_template = legacy.get("chat_template")
-            if own and options.get("pixels") is None:
-                config = preprocessor_config(source, revision, cache_only=cache_only)
-                if not config and options.get("size") is None:
-                    warn_defaults(source)
-                options["pixels"] = model_pixels(config, model.config)
+                processor = transformers.AutoProcessor.from_pretrained(place, **where)
         scorer = cls(model, processor, tokenizer, device=device, **options)
         scorer._source = {
             "path": str(path_or_id),
@@ -546,6 +516,17 @@ class HFOptionScorer:
             f"<{type(self).__name__} {name!r}: {self._model.config.model_type}, "
             f"{dtype} on {self._model.device}, scores {self._asker.score}>"
         )
+
+
+def _checked_prompt(prompt: PromptTemplate | None, score: Kind) -> PromptTemplate:
+    if prompt is None:
+        prompt = PromptTemplate() if score == "letter" else TEXT_PROMPT
+    if score == "letter" and not prompt.lists_letters:
+        raise ScoringError(
+            'score="letter" needs a prompt that shows {options} with their '
+            f"{{letter}}; got {prompt.to_dict()}"
+        )
+    return prompt
 
 
 def _through_processor(

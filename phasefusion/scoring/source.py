@@ -223,10 +223,11 @@ def _tensors(header: dict[str, Any]) -> Iterator[dict[str, Any]]:
     return (part for name, part in header.items() if name != "__metadata__")
 
 
-def check_hub(model_id: str, revision: str | None) -> tuple[bool, str | None]:
+def check_hub(model_id: str, revision: str | None) -> tuple[Path | None, str | None]:
     """Look for a checkpoint of the hub.
 
-    Returns whether only the cache is to be used, and the commit that was found.
+    Returns the folder of the cache where only that is to be used, and the commit that
+    was found.
 
     Without a connection it is said at once, where the libraries would try for half a
     minute.
@@ -271,7 +272,7 @@ def check_hub(model_id: str, revision: str | None) -> tuple[bool, str | None]:
     check_family(json_file(Path(str(cached))), model_id)
     snapshot = Path(str(cached)).parent.name
     commit = snapshot if re.fullmatch("[0-9a-f]{40}", snapshot) else None
-    return bool(why), commit
+    return Path(str(cached)).parent if why else None, commit
 
 
 def _resolves(url: str) -> bool:
