@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phasefusion._checks import warn
-from phasefusion.errors import FallbackWarning, ScoringError
+from phasefusion.errors import ScoringError
 from phasefusion.scoring.checkpoint import (
     Pixels,
     backend,
@@ -36,15 +35,12 @@ from phasefusion.scoring.letters import (
     TEXT_PROMPT,
     LetterVariants,
     PromptTemplate,
-    clean_options,
 )
 from phasefusion.scoring.prefix import ForwardPasses
 from phasefusion.scoring.protocol import (
     Kind,
     OptionScores,
     ScoreRequest,
-    check_clip,
-    check_orders,
 )
 from phasefusion.scoring.questions import Asked, Asker
 from phasefusion.scoring.source import (
@@ -184,7 +180,6 @@ class HFOptionScorer:
         family.pixel_frames = pixel_frames
         check_vocabulary(model, tokenizer)
         prompt = _checked_prompt(prompt, score)
-        self._reuse_is_proved = not isinstance(family, ThroughProcessor)
         self._timestamps = timestamps
         self._model = model.to(device) if device is not None else model
         self._model.eval()
@@ -360,46 +355,7 @@ class HFOptionScorer:
         OptionError, ScoringError
             As `score`, for the first request that is wrong, before any pass is made.
         """
-        self._prove_reuse(requests)
         return Sweeper(self._asker, self._passes, self._shown).score(requests)
-
-    def _prove_reuse(self, requests: Sequence[ScoreRequest]) -> None:
-        """See once whether a model of unknown family can share a prefix between rows.
-
-        In some, text before a token changes with the text after it.
-        """
-        if self._reuse_is_proved or not self._passes.reuse_prefix:
-            return
-        for request in requests:
-            clip, asked = request.clip, self._asked(request)
-            sound = np.flatnonzero(~clip.missing.any(axis=1))
-            if not sound.size:
-                continue
-            shown = self._shown(clip, int(sound[0]), asked)
-            rows = self._asker.rows(asked, shown)[:2]
-            if len(rows) < 2 or shown.problem:
-                continue
-            together = self._passes.run(rows, shown.inputs)[1].logprobs
-            alone = self._passes.run(rows[1:], shown.inputs)[0].logprobs
-            self._reuse_is_proved = True
-            most = 1e-3 if self._model.dtype.itemsize > 2 else 0.25
-            apart = float(np.abs(together - alone).max())
-            if apart > most:
-                self._passes.reuse_prefix = False
-                warn(
-                    "the visual prefix cannot be reused (log-probabilities of one row "
-                    f"differ by {apart:.3g} from those of a pass of its own); every "
-                    "row is run in full, which is slower",
-                    FallbackWarning,
-                )
-            return
-
-    def _asked(self, request: ScoreRequest) -> Asked:
-        check_clip(request.clip)
-        clean = clean_options(request.options)
-        orders = check_orders(request.orders, len(clean.texts))
-        n_frames = request.clip.frames.shape[1]
-        return self._asker.ask(request.question, clean, orders, n_frames)
 
     def _shown(self, clip: Clip, s: int, asked: Asked) -> Shown:
         """Show the frames of one phase, as they are if they were resized before."""

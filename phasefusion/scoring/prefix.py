@@ -337,9 +337,13 @@ class ForwardPasses:
             pairs = [(reused[task].logprobs, plain[task].logprobs) for task in plain]
             apart = max(_distance(*pair) for pair in pairs)
             if apart > _FAR[self.model.dtype.itemsize < 4]:
-                self._problem = f"scores would be off by {apart:.2g} nats"
+                self._problem = (
+                    f"log-probabilities of one row differ by {apart:.3g} from those of "
+                    "a pass of its own"
+                )
         self._unchecked = False
         if self._problem:
+            self.reuse_prefix = False
             self._fall_back(self._problem)
 
     def _prefixes(self, wave: Sequence[_Group]) -> list[Prefix]:
