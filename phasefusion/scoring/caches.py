@@ -57,11 +57,9 @@ def cut(cache: Any, row: int, n_tokens: int) -> tuple[tuple[Any, Any], ...]:
 def joined(prefixes: Sequence[Prefix]) -> Any:
     """Return a cache in which row i comes after ``prefixes[i]``.
 
-    The prefixes are copied layer by layer, while the layer runs, so that at no time
-    more than one layer of them is held once a row. Shorter ones begin later; the
-    attention mask has to leave out what is before them (see `Prefix.n_tokens`).
-
-    What the rows add is not kept.
+    The prefixes, of one length, are copied layer by layer, while the layer runs, so
+    that at no time more than one layer of them is held once a row. What the rows add
+    is not kept.
     """
     import transformers
 
@@ -81,7 +79,7 @@ def _layer_class() -> Any:
         def __init__(self, index: int, prefixes: Sequence[Prefix]) -> None:
             super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
             self.index, self.prefixes = index, prefixes
-            self.n_past = max(prefix.n_tokens for prefix in prefixes)
+            self.n_past = prefixes[0].n_tokens
             self.is_initialized = True
 
         def get_seq_length(self) -> int:
@@ -105,9 +103,7 @@ def _layer_class() -> Any:
             n_rows, heads, n_own, width = own.shape
             whole = own.new_empty(n_rows, heads, self.n_past + n_own, width)
             for row, prefix in zip(whole, self.prefixes, strict=True):
-                start = self.n_past - prefix.n_tokens
-                row[:, :start] = 0
-                row[:, start : self.n_past] = prefix.layers[self.index][which][0]
+                row[:, : self.n_past] = prefix.layers[self.index][which][0]
             whole[:, :, self.n_past :] = own
             return whole
 

@@ -414,8 +414,7 @@ class ForwardPasses:
         import torch
 
         ids, mask = self._padded([pack.tree.ids for pack in packs])
-        n_past = np.array([pack.prefix.n_tokens for pack in packs])
-        seen = np.arange(n_past.max()) >= n_past.max() - n_past[:, None]
+        n_past = packs[0].prefix.n_tokens  # as of all
         depths, _ = self._padded([pack.tree.depths for pack in packs])
         starts = torch.tensor([pack.prefix.position for pack in packs])
         positions = depths + starts[:, None].to(depths.device)
@@ -423,10 +422,9 @@ class ForwardPasses:
             positions = positions.expand(self._n_axes, -1, -1)
         if any(len(pack.tasks) > 1 for pack in packs):
             visible = [pack.tree.visible() for pack in packs]
-            attention = tree_mask(seen, visible, self.model.dtype).to(ids.device)
+            attention = tree_mask(n_past, visible, self.model.dtype).to(ids.device)
         else:
-            before = torch.from_numpy(seen).to(mask)
-            attention = torch.cat([before, mask], dim=1)
+            attention = torch.cat([mask.new_ones(len(mask), n_past), mask], dim=1)
         return {
             "input_ids": ids,
             "attention_mask": attention,

@@ -115,14 +115,14 @@ def packing(sizes: Sequence[int], most_rows: int, most_tokens: int) -> Iterator[
 
 
 def tree_mask(
-    seen: NDArray[np.bool_], visible: Sequence[NDArray[np.bool_]], dtype: torch.dtype
+    n_past: int, visible: Sequence[NDArray[np.bool_]], dtype: torch.dtype
 ) -> torch.Tensor:
     """Return what is added to attention weights, shape (rows, 1, most, past + most).
 
     Parameters
     ----------
-    seen : ndarray, shape (rows, past), bool
-        Which of the tokens before are those of a row's prefix.
+    n_past : int
+        Tokens of the prefixes, which all that comes after sees.
     visible : sequence of ndarray, shape (n, n), bool
         Of each row, which of its own tokens see which. Rows are filled up with tokens
         that see the prefix alone, so that what they hold stays finite.
@@ -132,9 +132,8 @@ def tree_mask(
     import torch
 
     most = max(len(own) for own in visible)
-    n_rows, n_past = seen.shape
-    allowed = np.zeros((n_rows, most, n_past + most), dtype=np.bool_)
-    allowed[:, :, :n_past] = seen[:, None]
+    allowed = np.zeros((len(visible), most, n_past + most), dtype=np.bool_)
+    allowed[:, :, :n_past] = True
     for row, own in zip(allowed, visible, strict=True):
         n = len(own)
         row[:n, n_past : n_past + n] = own

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from phasefusion.scoring import batching, readout
 from phasefusion.scoring.batching import TokenBudget, batches, within_memory
+from phasefusion.scoring.caches import cut
 from phasefusion.scoring.encoder import frame_keys
 from phasefusion.scoring.readout import project
 from phasefusion.scoring.trees import TokenTree, packing, tree_mask
@@ -85,14 +88,22 @@ def test_trees_hold_every_sequence():
 
 
 def test_masks_let_nothing_else_through():
-    seen = np.array([[False, True], [True, True]])
     trees = [TokenTree.of([np.array([1, 2])]), TokenTree.of([np.array([1])])]
-    mask = tree_mask(seen, [tree.visible() for tree in trees], torch.float32)
+    mask = tree_mask(2, [tree.visible() for tree in trees], torch.float32)
     assert mask.shape == (2, 1, 2, 4)
     np.testing.assert_array_equal(
         (mask[:, 0] == 0).int(),
-        [[[0, 1, 1, 0], [0, 1, 1, 1]], [[1, 1, 1, 0], [1, 1, 0, 0]]],
+        [[[1, 1, 1, 0], [1, 1, 1, 1]], [[1, 1, 1, 0], [1, 1, 0, 0]]],
     )
+
+
+def test_a_prefix_holds_no_more_than_itself():
+    keys = torch.zeros(3, 2, 5, 4)
+    layer = SimpleNamespace(keys=keys, values=keys + 1)
+    for pair in cut(SimpleNamespace(layers=[layer]), 1, 4):
+        for tensor in pair:
+            assert tensor.shape == (1, 2, 4, 4)
+            assert tensor.untyped_storage().nbytes() == tensor.nbytes
 
 
 def test_packs_end_where_they_are_full():
