@@ -242,7 +242,7 @@ PROTOCOLS: dict[str, Protocol] = {
             (
                 ArmSpec("single"),
                 ArmSpec("single", "doubled", times=2),
-                ArmSpec("dense", reallocates=True),
+                ArmSpec("dense", "reallocated", reallocates=True),
             ),
             orders="identity",
             phases=1,
