@@ -195,7 +195,8 @@ def _with_rotations(study: Study, arm: ArmPasses, k: int) -> NDArray[np.intp]:
     at = columns_of(study.order[rows][:, :, :k], option_orders.cyclic(k))
     logp = arm.logp[rows[:, None], 0, at]
     known = (at >= 0).all(axis=1) & ~np.isnan(logp).any(axis=(1, 2))
-    return rows[known]
+    kept: NDArray[np.intp] = rows[known]
+    return kept
 
 
 def _letters(
