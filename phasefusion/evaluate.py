@@ -179,6 +179,7 @@ def evaluate(
         seed=seed,
         values=values,
     )
+    scorer = _pinned(scorer, plan)
     variants = _variants(scorer, plan)
     items, source = _questions(questions)
     orders_of = {k: plan.orders_of(k) for k in {len(item.options) for item in items}}
@@ -223,6 +224,17 @@ def evaluate(
                 variants=variants,
             ).run(chosen, progress)
         return Run(Path(out), len(writer.done), len(writer.done) - n_before)
+
+
+def _pinned(scorer: Scorer, plan: Plan) -> Scorer:
+    """Let all arms see the same pixels, where a scorer's rule would have it other."""
+    pinned = getattr(scorer, "pinned", None)
+    budgets = [arm.grid.budget for arm in plan.arms if arm.grid is not None]
+    if not callable(pinned) or not budgets:
+        return scorer
+    same: Scorer = pinned(max(budgets))
+    check_scorer(same)
+    return same
 
 
 def _variants(scorer: Scorer, plan: Plan) -> dict[Prompt, Scorer]:

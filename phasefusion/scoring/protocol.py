@@ -130,6 +130,10 @@ class Scorer(Protocol):
     take frames of that size as they are; `Clip.info` tells the size in the file. A
     scorer without it gets frames as decoded.
 
+    It may have ``pinned(n_frames)``, which returns the scorer to use in its place for
+    arms of at most `n_frames` frames a pass, one that looks at all of them at the same
+    size. `evaluate` asks for it before anything else.
+
     Notes
     -----
     A run that is continued asks only for the phases and orders that are not on disk,
