@@ -293,11 +293,15 @@ def _hashes(items: Sequence[Item]) -> dict[str, dict[str, str]]:
     """Short hash of every question by benchmark and id, to name those that change."""
     found: dict[str, dict[str, str]] = {}
     for item in items:
-        facts = asdict(item) | {"video": Path(item.video).name}
-        text = json.dumps(facts, sort_keys=True, default=repr)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-        found.setdefault(item.benchmark, {})[item.question_id] = digest
+        found.setdefault(item.benchmark, {})[item.question_id] = item_hash(item)
     return found
+
+
+def item_hash(item: Item) -> str:
+    """Return a short hash of a question, as run.json has it."""
+    facts = asdict(item) | {"video": Path(item.video).name}
+    text = json.dumps(facts, sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _check_items(items: Sequence[Item]) -> None:

@@ -118,8 +118,11 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
         lines.append(NO_FUSION)
     if numbers.get("figure"):
         figure = numbers["figure"]
-        where = f" ({figure['section']})" if figure["section"] else ""
-        lines.append(f"Reproduces{where}: {figure['reproduces']}.")
+        where = f", section {figure['section']}" if figure["section"] else ""
+        lines.append(
+            f"The figure of this protocol (in brackets the paper's{where}): "
+            f"{figure['reproduces']}."
+        )
     if "imported" in numbers:
         from phasefusion.report.imported import headline as imported_headline
 

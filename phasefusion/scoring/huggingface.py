@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,6 +54,12 @@ from phasefusion.scoring.source import (
     one_line,
 )
 from phasefusion.scoring.times import Timestamps, frame_times
+from phasefusion.scoring.variants import (
+    VARIANTS,
+    BlindScorer,
+    subtract_prior,
+    without_letters,
+)
 
 if TYPE_CHECKING:
     from phasefusion.video import Clip
@@ -114,6 +120,9 @@ class HFOptionScorer:
         Where to move the model; default: where it is.
     batch_size : int, optional
         Most rows in one pass; default: all rows that share a prefix, one otherwise.
+    prior : {"blind"}, optional
+        Subtract the log-probabilities that the same prompt without the video gives,
+        and normalise over the options; see `variants.subtract_prior`.
 
     Raises
     ------
@@ -151,8 +160,10 @@ class HFOptionScorer:
         frames_as: FramesAs | None = None,
         device: Any = None,
         batch_size: int | None = None,
+        prior: Literal["blind"] | None = None,
     ) -> None:
         backend()
+        _check_choice("prior", prior, (None, "blind"))
         _check_choice("score", score, ("letter", "text", "text-normalised"))
         _check_choice("letter_variants", letter_variants, ("sum", "in-context"))
         _check_choice("timestamps", timestamps, ("true", "frozen"))
@@ -179,6 +190,7 @@ class HFOptionScorer:
                 'score="letter" needs a prompt that shows {options} with their '
                 f"{{letter}}; got {prompt.to_dict()}"
             )
+        self._prior = prior
         self._timestamps = timestamps
         self._model = model.to(device) if device is not None else model
         self._model.eval()
@@ -355,7 +367,21 @@ class HFOptionScorer:
         notes = list(clean.notes)
         logprobs = np.full((len(clip.frames), *table.shape), np.nan)
         mass = np.full(logprobs.shape[:2], np.nan)
-        said: tuple[str, ...] = ()
+        for s, shown in self._phases(clip, asked, notes):
+            scores = self._run(self._asker.rows(asked, shown), shown)
+            logprobs[s], mass[s] = self._asker.gather(asked, scores)
+            notes += [f"phase {s}, {why}" for why in problems(scores, logprobs[s])]
+        kind = self._asker.score
+        made = OptionScores(logprobs, mass, table, kind, tuple(dict.fromkeys(notes)))
+        if self._prior is None:
+            return made
+        prior = self.variant("blind").score(None, question, options, orders=table)
+        return subtract_prior(made, prior)
+
+    def _phases(
+        self, clip: Clip, asked: Asked, notes: list[str]
+    ) -> Iterator[tuple[int, Shown]]:
+        """Show every phase of which all frames are there; `notes` gets the others."""
         for s in range(len(clip.frames)):
             missing = np.flatnonzero(clip.missing[s])
             if missing.size:
@@ -366,15 +392,26 @@ class HFOptionScorer:
                 frame = int(clip.indices[s, clip.damaged[s].argmax()])
                 notes.append(f"phase {s}: frame {frame} was decoded with damage")
             shown = self._shown(clip, s, asked)
-            said = said or shown.notes
             if shown.problem:
                 notes.append(f"phase {s}: {shown.problem}")
                 continue
-            scores = self._run(self._asker.rows(asked, shown), shown)
-            logprobs[s], mass[s] = self._asker.gather(asked, scores)
-            notes += [f"phase {s}, {why}" for why in problems(scores, logprobs[s])]
-        kind = self._asker.score
-        return OptionScores(logprobs, mass, table, kind, (*notes, *said))
+            yield s, shown
+            notes += shown.notes
+
+    def variant(self, name: str) -> Any:
+        """Return the scorer that asks the same model in another way.
+
+        Parameters
+        ----------
+        name : {"blind", "unlabelled"}
+            Without the video; or with options without letters, scored by their texts.
+
+        Returns
+        -------
+        BlindScorer or HFOptionScorer
+        """
+        _check_choice("variant", name, VARIANTS)
+        return BlindScorer(self) if name == "blind" else without_letters(self)
 
     def _shown(self, clip: Clip, s: int, asked: Asked) -> Shown:
         """Show the frames of one phase, as they are if they were resized before."""
@@ -494,6 +531,7 @@ class HFOptionScorer:
             "letter_variants": asker.variants,
             "letter_tokens": letters,
             "timestamps": self._timestamps,
+            **({} if self._prior is None else {"prior": self._prior}),
             **self._family.describe(),
             "reuse_prefix": self._passes.reuse_prefix,
             "batch_size": self._passes.batch_size,
