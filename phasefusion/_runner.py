@@ -153,7 +153,7 @@ class Task:
             "gold": None if item.gold is None else same[item.gold],
             "arm": arm.name,
             "shifted": arm.shifted,
-            "budget": None if grid is None else grid.budget,
+            "budget": 0 if grid is None else grid.budget,
             "n_phases": arm.n_phases,
             "origin": None,
             "phase": None,
@@ -163,6 +163,8 @@ class Task:
             "frame_indices": None,
             "frame_times_s": None,
         }
+        if grid is None:
+            found["frame_indices"], found["frame_times_s"] = [], []
         if clip is not None:
             found["n_phases"], found["budget"] = clip.indices.shape
             found["frame_indices"] = clip.indices[s].tolist()

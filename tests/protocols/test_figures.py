@@ -87,7 +87,7 @@ def test_blind(eight, tmp_path):
     assert len(blind) == 8 * 6
     for p in blind:
         assert p["prompt"] == "blind"
-        assert (p["budget"], p["phase"], p["frame_indices"]) == (None, None, None)
+        assert (p["budget"], p["phase"], p["frame_indices"]) == (0, None, [])
 
 
 def test_blind_needs_no_video(tmp_path):

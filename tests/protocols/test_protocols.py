@@ -1,4 +1,4 @@
-"""What all protocols have in common: plans, cost, resuming, refusals, the shipped model."""
+"""What protocols have in common: plans, cost, resuming, refusals, a real model."""
 
 import json
 
@@ -11,7 +11,7 @@ from phasefusion.datasets import load_questions
 from phasefusion.errors import DatasetError, GridError, ScoringError
 from phasefusion.evaluate import evaluate
 from phasefusion.protocols import PROTOCOLS, get, make_plan, names
-from phasefusion.records import iter_passes, read_run
+from phasefusion.records import check, iter_passes, read_run
 from phasefusion.report.figures import FIGURES
 from phasefusion.scoring import GeneratedAnswers
 
@@ -31,8 +31,8 @@ class Blind(PixelScorer):
     def score(self, clip, question, options, *, orders=None):
         assert clip is None
         k, orders = len(options), np.asarray(orders)
-        content = np.array([[-2.0 - list(o).index(c) for c in range(k)] for o in orders])
-        return content[None]
+        places = [[list(order).index(c) for c in range(k)] for order in orders]
+        return -2.0 - np.array([places])
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,7 @@ def test_cost_is_what_is_then_scored(questions, tmp_path, name):
         key = (p["arm"], p["shifted"])
         by_arm[key] = by_arm.get(key, 0) + 1
     assert by_arm == {(a.arm, a.shifted): a.passes for a in cost.arms if a.passes}
+    assert check(tmp_path).is_right
     arms = read_run(tmp_path)["settings"]["arms"]
     assert [(one["arm"], one["shifted"]) for one in arms] == [
         (arm.name, arm.shifted) for arm in plan.arms
