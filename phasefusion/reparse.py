@@ -93,7 +93,7 @@ def reparse(run: str | Path, questions: str | Path | None = None) -> Reparsed:
     with RunWriter(folder, described):  # nobody writes meanwhile
         telling = _Telling(items, known.get("items", {}))
         lines = [dump(telling.told(row)) for row in iter_passes(folder)]
-        if telling.moves:
+        if telling.is_edited:
             _replace(folder / PASSES_FILE, b"".join(lines))
     return Reparsed(
         len(lines),
@@ -115,6 +115,8 @@ class _Telling:
         self._items = items
         self._hashes = hashes
         self.generated = 0
+        #: Whether anything is other than it was, be it a reason alone.
+        self.is_edited = False
         self.moves: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
 
@@ -132,9 +134,9 @@ class _Telling:
         told = {name: fresh[name] for name in _TOLD}
         before = (row["answer"], row.get("outcome"))
         after = (told["answer"], told["outcome"])
-        if before == after:
-            return row
-        self.moves[f"{_shown(*before)} -> {_shown(*after)}"] += 1
+        if before != after:
+            self.moves[f"{_shown(*before)} -> {_shown(*after)}"] += 1
+        self.is_edited |= any(row.get(name) != value for name, value in told.items())
         return row | told
 
     def _why_not(self, item: Item | None, row: Mapping[str, Any]) -> str:
