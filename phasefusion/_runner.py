@@ -175,6 +175,8 @@ class Task:
             found["phase"] = list(phase.as_integer_ratio())
         if has_repeats(item):
             found["same_options"] = list(same)
+        if item.strata:
+            found["strata"] = dict(item.strata)
         if clip is not None and clip.damaged[s].any():
             found["damaged_frames"] = clip.indices[s][clip.damaged[s]].tolist()
         return found | arm.facts()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +18,9 @@ from phasefusion.cli.application import (
     print_table,
 )
 from phasefusion.protocols import PROTOCOLS, Cost, Plan, make_plan
+
+if TYPE_CHECKING:
+    from phasefusion.datasets import Item
 
 _UNKNOWN = "by clip"
 
@@ -86,13 +90,15 @@ def protocols(
 
 
 def print_plan(
-    questions: Path, limit: int | None, as_json: bool, **settings: Any
+    questions: Path | Sequence[Item], limit: int | None, as_json: bool, **settings: Any
 ) -> None:
     """Print what a run would score, and its cost; nothing is decoded or loaded."""
     from phasefusion.datasets import load_questions
 
     plan = make_plan(**settings)
-    items = load_questions(questions, check_videos=False)[:limit]
+    if isinstance(questions, Path):
+        questions = load_questions(questions, check_videos=False)
+    items = list(questions)[:limit]
     cost = plan.cost([len(item.options) for item in items])
     if as_json:
         print(json.dumps(_to_dict(plan, cost)))
