@@ -17,10 +17,10 @@ from phasefusion.cli.application import (
     examples,
     print_table,
 )
-from phasefusion.protocols import PROTOCOLS, Cost, Plan, make_plan
 
 if TYPE_CHECKING:
     from phasefusion.datasets import Item
+    from phasefusion.protocols import Cost, Plan
 
 _UNKNOWN = "by clip"
 
@@ -49,6 +49,8 @@ def protocols(
     as_json: JsonFlag = False,
 ) -> None:
     """List what can be run, the figure that each gives, and its cost a question."""
+    from phasefusion.protocols import PROTOCOLS, make_plan
+
     found = []
     for name, protocol in PROTOCOLS.items():
         plan = make_plan(name, budget=budget, dense=dense)
@@ -94,6 +96,7 @@ def print_plan(
 ) -> None:
     """Print what a run would score, and its cost; nothing is decoded or loaded."""
     from phasefusion.datasets import load_questions
+    from phasefusion.protocols import make_plan
 
     plan = make_plan(**settings)
     if isinstance(questions, Path):

@@ -34,7 +34,6 @@ from phasefusion.cli.questions import (
     read_dataset,
 )
 from phasefusion.errors import RecordError
-from phasefusion.protocols import names
 
 if TYPE_CHECKING:
     from phasefusion.datasets import Dataset
@@ -107,6 +106,8 @@ _QUESTION_FILE = (
 
 
 def _known_protocol(name: str) -> str:
+    from phasefusion.protocols import names  # loads NumPy, which --help does not
+
     if name not in names():
         listed = ", ".join(map(repr, names()))
         raise typer.BadParameter(f"{name!r} is not one of {listed}")
@@ -312,8 +313,10 @@ def _source(
         return questions
     from phasefusion.datasets.loading import warn_about
 
-    *given, missing_videos = of_dataset
-    source = read_dataset(questions, *given, missing_videos or missing, lenient)
+    name, videos, subtitles, gold, task, stated = of_dataset
+    source = read_dataset(
+        questions, name, videos, subtitles, gold, task, stated or missing, lenient
+    )
     warn_about(source.report)
     return source
 
