@@ -116,16 +116,13 @@ class Answered:
                     yield s, m, NO_ANSWER | {"invalid": reason}
                     continue
                 mass = float(option_mass[p, m])
-                yield (
-                    s,
-                    m,
-                    NO_ANSWER
-                    | {
-                        "logprobs": values[order].tolist(),
-                        "answer": int(answers[p, m]),
-                        "option_mass": mass if np.isfinite(mass) else None,
-                    },
-                )
+                found = {
+                    "logprobs": values[order].tolist(),
+                    "answer": int(answers[p, m]),
+                    "option_mass": mass if np.isfinite(mass) else None,
+                    **({"note": own[0]} if own else {}),
+                }
+                yield s, m, NO_ANSWER | found
 
     def _generated(
         self, generated: GeneratedAnswers
