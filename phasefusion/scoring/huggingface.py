@@ -297,6 +297,8 @@ class HFOptionScorer:
             "trust_remote_code": trust_remote_code,
         }
         arguments: dict[str, Any] = {"dtype": dtype, **where}
+        # Where peft is installed, adapters are looked for, online if not told.
+        arguments["adapter_kwargs"] = {"local_files_only": cache_only}
         if attn_implementation is not None:
             arguments["attn_implementation"] = attn_implementation
         if not pickled_weights:
@@ -408,10 +410,7 @@ class HFOptionScorer:
         ]
 
     def variant(self, name: str) -> Any:
-        """Return the scorer that asks the same model without the video ("blind").
-
-        Or with options that have no letters, scored by their texts ("unlabelled").
-        """
+        """Ask the same model without the video, "blind", or letters, "unlabelled"."""
         _check_choice("variant", name, VARIANTS)
         return BlindScorer(self) if name == "blind" else without_letters(self)
 

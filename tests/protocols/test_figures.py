@@ -545,3 +545,75 @@ def test_oracle(tmp_path):
         assert row["headroom"] == pytest.approx(100 * (most - 4) / 6)
     by_budget = table(made.report(), 0)
     assert [by_budget[b]["consensus"] for b in "248"] == [2 / 6, 3 / 6, 4 / 6]
+
+
+def test_phasefusion(tmp_path):
+    """Four questions answer by phase, four are right; margins tell who changes.
+
+    In the first two the option order changes the answer too, with the least certainty.
+    """
+    path = write_questions(tmp_path, 8, n_frames=80)
+
+    def rule(view, question, order):
+        q, gold = int(question), gold_of(question)
+        said = gold if q >= 4 else (gold + view.s) % K
+        if q < 2 and order[0] == 1:
+            said = (said + 1) % K
+        return spread(said, K, 0.4 + 0.05 * q)
+
+    made = run(
+        path, tmp_path / "run", RuleScorer(rule), "phasefusion", dense=10, n_orders=6
+    )
+    figure = made.report().numbers["figure"]
+    assert figure["is_further"]
+    matched, equal, by_margin = (table(made.report(), i) for i in range(3))
+    shown = orders.shared(K, 6)
+    first = shown[:, 0] == 1
+    halves = [set(c) for c in itertools.combinations(range(6), 3)]
+    within, across = [], []
+    for q in range(8):
+        priority = tie_priority(f"q{q}", K).tolist()
+
+        def vote(half, s, q=q, priority=priority):
+            said = [gold_of(q) if q >= 4 else (gold_of(q) + s) % K] * 3
+            if q < 2:
+                said = [
+                    (one + int(first[m])) % K
+                    for one, m in zip(said, sorted(half), strict=True)
+                ]
+            counts = [said.count(c) for c in range(K)]
+            return next(c for c in priority if counts[c] == max(counts))
+
+        pairs = [(half, set(range(6)) - half) for half in halves]
+        within += [
+            np.mean([vote(a, s) != vote(b, s) for a, b in pairs for s in range(3)])
+        ]
+        across += [
+            np.mean(
+                [
+                    vote(a, s) != vote(b, t)
+                    for a, b in pairs
+                    for s in range(3)
+                    for t in range(3)
+                    if s != t
+                ]
+            )
+        ]
+    assert matched["within a phase"]["questions"]["value"] == pytest.approx(
+        np.mean(within)
+    )
+    assert matched["across phases"]["questions"]["value"] == pytest.approx(
+        np.mean(across)
+    )
+    assert matched["due to the phase"]["questions"]["value"] == pytest.approx(
+        np.mean(across) - np.mean(within)
+    )
+    # union and dense are a single view of phase 0, right but for the order
+    assert set(equal) == {"union", "dense"}
+    assert equal["dense"]["verdict"] == "not shown"
+    assert by_margin["single"]["AUROC"] == 1
+    assert by_margin["single"]["lowest fifth flips"]["value"] == 1
+    assert by_margin["single"]["others flip"]["value"] == 0
+    assert by_margin["single"]["flips caught"] == 1
+    text = str(made.report())
+    assert text.index("Accuracy") < text.index("Votes of two halves")
