@@ -53,6 +53,9 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         By section. Nothing in it depends on when, where or in how many pieces the run
         was made; timing is a matter of `timing`.
     """
+    from phasefusion.report.figures import figure
+    from phasefusion.report.generated import generated
+
     settings = run.get("settings", {})
     columns = contributions(table)
     everywhere = _complete(columns.consensus.values(), table)
@@ -73,6 +76,8 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "letters": _letters(passes, table),
         "by_type": _by_type(table, columns, everywhere),
         "card": sampling_card(run),
+        "generated": generated(passes, settings),
+        "figure": figure(passes, settings),
     }
 
 
