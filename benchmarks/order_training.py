@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import importlib.util
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -423,6 +424,9 @@ def main() -> int:
     parser.add_argument("--limit", type=int, help="questions held out")
     parser.add_argument("--write", type=Path, help="page with the marks of this study")
     args = parser.parse_args()
+    if importlib.util.find_spec("peft") is None:
+        print("peft is not installed: nothing is trained")
+        return 0
     torch.set_num_threads(1)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tinyvlm.model_dir())
     load = transformers.AutoModelForImageTextToText.from_pretrained
