@@ -14,7 +14,8 @@ import numpy as np
 import orjson
 from numpy.typing import ArrayLike, NDArray
 
-from phasefusion.errors import RecordError
+from phasefusion.errors import RecordError, ScoringError
+from phasefusion.scoring.generation import GeneratedAnswers
 from phasefusion.scoring.protocol import OptionScores, check_orders
 
 if TYPE_CHECKING:
@@ -183,6 +184,8 @@ class CachedScorer:
         columns = np.flatnonzero(left[list(phases)].any(axis=0)).tolist()
         orders = kept.orders[columns]
         made = self._scorer.score(clip, question, options, orders=orders)
+        if isinstance(made, GeneratedAnswers):
+            raise ScoringError("generated answers have no posteriors to keep")
         scores = _as_scores(made, orders)
         kept.notes += [note for note in scores.notes if note not in kept.notes]
         for p, s in enumerate(phases):

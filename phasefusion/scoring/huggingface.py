@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,6 +53,12 @@ from phasefusion.scoring.source import (
 )
 from phasefusion.scoring.sweeps import Sweeper
 from phasefusion.scoring.times import Timestamps, frame_times
+from phasefusion.scoring.variants import (
+    VARIANTS,
+    BlindScorer,
+    subtract_prior,
+    without_letters,
+)
 
 if TYPE_CHECKING:
     from phasefusion.video import Clip
@@ -115,6 +121,9 @@ class HFOptionScorer:
     batch_size : int, optional
         Most rows in one pass; default: as many as fit into memory, and one with
         ``reuse_prefix=False``. A pass that runs out of memory is halved.
+    prior : {"blind"}, optional
+        Subtract the log-probabilities that the same prompt without the video gives,
+        and normalise over the options; see `variants.subtract_prior`.
 
     Raises
     ------
@@ -157,8 +166,10 @@ class HFOptionScorer:
         frames_as: FramesAs | None = None,
         device: Any = None,
         batch_size: int | None = None,
+        prior: Literal["blind"] | None = None,
     ) -> None:
         backend()
+        _check_choice("prior", prior, (None, "blind"))
         _check_choice("score", score, ("letter", "text", "text-normalised"))
         _check_choice("letter_variants", letter_variants, ("sum", "in-context"))
         _check_choice("timestamps", timestamps, ("true", "frozen"))
@@ -180,6 +191,7 @@ class HFOptionScorer:
         family.pixel_frames = pixel_frames
         check_vocabulary(model, tokenizer)
         prompt = _checked_prompt(prompt, score)
+        self._prior = prior
         self._timestamps = timestamps
         self._model = model.to(device) if device is not None else model
         self._model.eval()
@@ -355,7 +367,22 @@ class HFOptionScorer:
         OptionError, ScoringError
             As `score`, for the first request that is wrong, before any pass is made.
         """
-        return Sweeper(self._asker, self._passes, self._shown).score(requests)
+        made = Sweeper(self._asker, self._passes, self._shown).score(requests)
+        if self._prior is None:
+            return made
+        blind = self.variant("blind")
+        return [
+            subtract_prior(
+                scores,
+                blind.score(None, asked.question, asked.options, orders=asked.orders),
+            )
+            for scores, asked in zip(made, requests, strict=True)
+        ]
+
+    def variant(self, name: str) -> Any:
+        """Ask the same model without the video, "blind", or letters, "unlabelled"."""
+        _check_choice("variant", name, VARIANTS)
+        return BlindScorer(self) if name == "blind" else without_letters(self)
 
     def _shown(self, clip: Clip, s: int, asked: Asked) -> Shown:
         """Show the frames of one phase, as they are if they were resized before."""
@@ -453,6 +480,7 @@ class HFOptionScorer:
             "letter_variants": asker.variants,
             "letter_tokens": letters,
             "timestamps": self._timestamps,
+            **({} if self._prior is None else {"prior": self._prior}),
             **self._family.describe(),
             "reuse_prefix": self._passes.reuse_prefix,
             "batch_size": self._passes.batch_size,

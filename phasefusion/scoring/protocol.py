@@ -13,6 +13,7 @@ from phasefusion.errors import OptionError, ScoringError
 from phasefusion.orders import MAX_LETTERS, validate
 
 if TYPE_CHECKING:
+    from phasefusion.scoring.generation import GeneratedAnswers
     from phasefusion.video import Clip
 
 Kind = Literal["letter", "text", "text-normalised"]
@@ -35,7 +36,8 @@ class OptionScores:
     option_mass : array_like, shape (S, M), float64
         Probability that the model gives to the options together; NaN for an invalid
         pass, or where it is not known. Far below 1 means that the model wants to say
-        something else.
+        something else. Log-probabilities from which a prior was subtracted add up to 1
+        instead.
     orders : array_like, shape (M, K), int64
         ``orders[m, pos]`` is the number of the option shown at position ``pos``.
     kind : {"letter", "text", "text-normalised"}
@@ -187,7 +189,7 @@ class Scorer(Protocol):
         options: Sequence[str],
         *,
         orders: ArrayLike | None = None,
-    ) -> OptionScores | ArrayLike:
+    ) -> OptionScores | GeneratedAnswers | ArrayLike:
         """Score every option in every phase of `clip` and every option order.
 
         Parameters
@@ -202,11 +204,11 @@ class Scorer(Protocol):
 
         Returns
         -------
-        scores : OptionScores or array_like, shape (S, M, K)
-            Either `OptionScores`, or natural log-probabilities alone: entry
-            ``[s, m, k]`` belongs to the option that was given as number ``k``,
-            wherever order ``m`` shows it. Of these alone, the option mass is the sum
-            of their exponentials over the options, and a row of NaN is an invalid
+        scores : OptionScores, GeneratedAnswers or array_like, shape (S, M, K)
+            `OptionScores`, texts that a model wrote, or natural log-probabilities
+            alone: entry ``[s, m, k]`` belongs to the option that was given as number
+            ``k``, wherever order ``m`` shows it. Of these alone, the option mass is the
+            sum of their exponentials over the options, and a row of NaN is an invalid
             pass.
         """
         ...

@@ -103,7 +103,7 @@ class Asker:
         n_found = self.family.n_placeholders(chat)
         n_wanted = self.family.n_wanted(n_frames)
         if n_found != n_wanted or ask not in chat:
-            kind = frames[0]["type"]
+            kind = frames[0]["type"] if frames else "video"
             raise ScoringError(
                 f"the chat template wrote {n_found} {kind} placeholders "
                 f"{self.family.placeholder!r} and the question "

@@ -106,15 +106,9 @@ class Sweeper:
 
     def _jobs(self, plan: _Plan, s: int) -> list[_Job]:
         """Return the rows of a phase; none where its frames cannot be shown."""
-        clip, notes = plan.clip, plan.notes[s]
-        missing = np.flatnonzero(clip.missing[s])
-        if missing.size:
-            frame = int(clip.indices[s, missing[0]])
-            notes.append(f"phase {s}: frame {frame} could not be decoded")
+        notes = plan.notes[s]
+        if not is_decoded(plan.clip, s, notes):
             return []
-        if clip.damaged[s].any():
-            frame = int(clip.indices[s, clip.damaged[s].argmax()])
-            notes.append(f"phase {s}: frame {frame} was decoded with damage")
         shown = self._show(plan, s)
         plan.said = plan.said or shown.notes
         if shown.problem:
@@ -150,6 +144,19 @@ class Sweeper:
             self.asker.score,
             (*plan.clean.notes, *notes, *plan.said),
         )
+
+
+def is_decoded(clip: Clip, s: int, notes: list[str]) -> bool:
+    """Whether all frames of a phase are there; `notes` gets what is wrong with them."""
+    missing = np.flatnonzero(clip.missing[s])
+    if missing.size:
+        frame = int(clip.indices[s, missing[0]])
+        notes.append(f"phase {s}: frame {frame} could not be decoded")
+        return False
+    if clip.damaged[s].any():
+        frame = int(clip.indices[s, clip.damaged[s].argmax()])
+        notes.append(f"phase {s}: frame {frame} was decoded with damage")
+    return True
 
 
 def _n_bytes(jobs: Sequence[_Job]) -> int:
