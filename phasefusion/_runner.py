@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import reprlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
@@ -107,6 +107,7 @@ class Task:
     clip: Clip | None
     n_frames: int | None = None
     duration_s: float | None = None
+    decode_s: float | None = None
 
     def fields(self, s: int) -> dict[str, Any]:
         """Return what all passes of phase `s` have in common."""
@@ -134,6 +135,7 @@ class Task:
             "duration_s": self.duration_s,
             "frame_indices": None,
             "frame_times_s": None,
+            "decode_seconds": self.decode_s,
         }
         if has_repeats(item):
             found["same_options"] = list(same)
@@ -175,6 +177,8 @@ class Runner:
     threads: int
     on_error: Literal["mark", "raise"]
     cache: FrameCache | None = None
+    #: Called when a video has been decoded, before anything of it is scored.
+    opened: Callable[[], None] | None = None
 
     @property
     def frame_size(self) -> SizeRule | None:
@@ -183,6 +187,13 @@ class Runner:
 
     def run(self, items: Sequence[Item], show: bool | Listener | None) -> None:
         """Make every pass of `items` that is not on disk, video by video."""
+        total, done, groups = self.plan(items)
+        with follow(total, done, show) as advance:
+            for group in groups:
+                self.run_video(group, advance)
+
+    def plan(self, items: Sequence[Item]) -> tuple[int, int, list[list[Item]]]:
+        """Count passes, in all and on disk, and group by video what has some left."""
         groups: dict[tuple[str, float | None, float | None], list[Item]] = {}
         total = done = 0
         for item in items:
@@ -193,9 +204,18 @@ class Runner:
             done += n_planned - n_left
             if n_left:
                 groups.setdefault((item.video, item.start, item.end), []).append(item)
-        with follow(total, done, show) as advance:
-            for group in groups.values():
-                self._run_video(group, advance)
+        return total, done, list(groups.values())
+
+    def n_left(self, item: Item) -> int:
+        """Count the passes of an item that are not on disk."""
+        return sum(int(self._left(item, arm).sum()) for arm in self.arms)
+
+    def give_up(self, item: Item, reason: str, advance: Advance) -> None:
+        """Record every pass of an item that is not on disk as missing."""
+        for arm in self.arms:
+            left = self._left(item, arm)
+            if left.any():
+                self._mark(Task(item, arm, None), left, reason, advance)
 
     def _left(
         self, item: Item, arm: Arm, n_phases: int | None = None
@@ -216,7 +236,7 @@ class Runner:
             ]
         )
 
-    def _run_video(self, group: Sequence[Item], advance: Advance) -> None:
+    def run_video(self, group: Sequence[Item], advance: Advance) -> None:
         """Decode once for all arms, both origins and all questions of a video."""
         arms = [
             arm
@@ -224,6 +244,7 @@ class Runner:
             if any(self._left(item, arm).any() for item in group)
         ]
         grids = [arm.grid for arm in arms]
+        begin_s = time.perf_counter()
         try:
             span = read_span(
                 group[0],
@@ -237,13 +258,15 @@ class Runner:
             if self.on_error == "raise":
                 raise
             for item in group:
-                for arm in arms:
-                    task, left = Task(item, arm, None), self._left(item, arm)
-                    self._mark(task, left, f"video: {error}", advance)
+                self.give_up(item, f"video: {error}", advance)
             return
+        decode_s = time.perf_counter() - begin_s
+        decode_s /= max(1, sum(self.n_left(item) for item in group))
+        if self.opened is not None:
+            self.opened()
         for item in group:
             for arm, clip in zip(arms, span.clips, strict=True):
-                task = Task(item, arm, clip, span.n_frames, span.duration_s)
+                task = Task(item, arm, clip, span.n_frames, span.duration_s, decode_s)
                 self._run_task(task, clip, advance)
 
     def _run_task(self, task: Task, clip: Clip, advance: Advance) -> None:

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from phasefusion import orders as option_orders
 from phasefusion._cached_clips import as_cache
-from phasefusion._runner import Arm, Runner, check_scorer
+from phasefusion._runner import Arm, Runner
 from phasefusion._video_checks import check_threads
 from phasefusion.datasets import Item, load_questions
+from phasefusion.engine import EngineArgument, hire
+from phasefusion.engine.shards import Shard, as_shard
 from phasefusion.errors import DatasetError
 from phasefusion.grid import PhaseGrid
 from phasefusion.records import RunWriter
@@ -94,6 +96,8 @@ def evaluate(
     on_error: Literal["mark", "raise"] = "mark",
     progress: bool | Listener | None = None,
     cache: CacheArgument = None,
+    shard: Shard | str | None = None,
+    engine: EngineArgument = "local",
 ) -> Run:
     """Score every question in every arm, phase and option order of a protocol.
 
@@ -143,6 +147,14 @@ def evaluate(
     cache : FrameCache or path of a folder, optional
         Where decoded frames are kept for the next run over the same videos; by default
         nowhere. Questions with a start or an end are decoded each time.
+    shard : str or Shard, optional
+        ``"2/4"`` is the second of four parts of the questions, cut so that no video is
+        in two of them, which goes to a folder of its own, ``OUT.shard-2-of-4``;
+        ``"auto"`` takes both numbers from what a launcher says. `merge_shards` makes
+        one run of them.
+    engine : {"local", "ray"} or RayEngine, default "local"
+        Where passes are made: in this process, or by the workers of a Ray cluster, for
+        which `scorer` may be a `ScorerSpec` or a function that makes a scorer.
 
     Returns
     -------
@@ -169,7 +181,8 @@ def evaluate(
         raise DatasetError(f'on_error must be "mark" or "raise", not {on_error!r}')
     if limit is not None and limit < 1:
         raise DatasetError(f"limit must be >= 1, not {limit}")
-    check_scorer(scorer)
+    crew = hire(engine, scorer)
+    shard = as_shard(shard)
     threads = check_threads(threads)
     grid = PhaseGrid(
         budget, 1 if protocol == "quick" else phases, origin, by=by, short=short
@@ -180,10 +193,10 @@ def evaluate(
     orders_of = {
         k: _orders(order_settings, k) for k in {len(item.options) for item in items}
     }
-    described = _describe(scorer)
+    described = crew.describe()
     # Files identify a local model; where they lie may differ when the run goes on.
     place = described.pop("path", None) if "sha256" in described else None
-    description = {
+    description: dict[str, Any] = {
         "settings": {
             "protocol": protocol,
             "grid": grid.to_dict(),
@@ -205,9 +218,13 @@ def evaluate(
         "command": list(sys.argv),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    with RunWriter(out, description) as writer:
+    mine = items[:limit]
+    if shard is not None:
+        out, mine = shard.folder(out), shard.part(items, limit)
+        description["shard"] = shard.to_dict()
+    with crew, RunWriter(out, description) as writer:
         runner = Runner(
-            scorer=scorer,
+            scorer=crew.scorer,
             writer=writer,
             arms=arms,
             orders_of=orders_of,
@@ -217,7 +234,7 @@ def evaluate(
             cache=None if cache is None else as_cache(cache),
         )
         n_before = len(writer.done)
-        runner.run(items[:limit], progress)
+        crew.run(runner, mine, progress)
         return Run(Path(out), len(writer.done), len(writer.done) - n_before)
 
 
@@ -336,15 +353,6 @@ def _orders(settings: Mapping[str, Any], n_options: int) -> NDArray[np.int64]:
         )
     _, first = np.unique(table, axis=0, return_index=True)
     return table[np.sort(first)]
-
-
-def _describe(scorer: Scorer) -> dict[str, Any]:
-    described = getattr(scorer, "describe", None)
-    kind = type(scorer)
-    return {
-        "class": f"{kind.__module__}.{kind.__qualname__}",
-        **(described() if callable(described) else {}),
-    }
 
 
 def versions() -> dict[str, Any]:

@@ -225,9 +225,7 @@ class Scheduler:
     def leave(self, worker: str, reason: str) -> list[Poison]:
         """Take a worker out that has died; return what is given up because of it."""
         numbers = self._workers.pop(worker, set())
-        return [
-            poison for n in sorted(numbers) for poison in self._put_back(n, reason)
-        ]
+        return [poison for n in sorted(numbers) for poison in self._put_back(n, reason)]
 
     def lease(self, worker: str, now_s: float) -> Lease | None:
         """Give a worker its next unit; None when there is none for it now."""
@@ -282,6 +280,11 @@ class Scheduler:
     def heard(self, lease: Lease, now_s: float) -> bool:
         """Note a sign of life; False if the lease is old."""
         return self._hear(lease, now_s) is not None
+
+    def at(self, lease: Lease) -> str | None:
+        """Return the part that a worker is at; None before the first and at the end."""
+        held = self._held.get(lease.number)
+        return None if held is None else held.at()
 
     def end(self, lease: Lease) -> list[Poison]:
         """Take a lease back that is done; what it left undone counts as a failure."""

@@ -1,0 +1,242 @@
+"""A worker's half of a run: it scores what it is given and sends passes as they come.
+
+It knows no Ray: `Worker.work` is a generator of events, which any transport can carry.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import queue
+import threading
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from phasefusion import errors
+from phasefusion._runner import Runner, check_scorer
+from phasefusion.datasets import Item
+from phasefusion.engine.local import describe_scorer
+from phasefusion.engine.spec import ScorerFactory
+from phasefusion.errors import PhaseFusionError, PhaseFusionWarning, ScoringError
+from phasefusion.records import PassKey, pass_key
+
+#: Events that wait to be taken; a worker that is ahead by more waits itself.
+_ROOM = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """An error or a warning on its way to another process.
+
+    Attributes
+    ----------
+    kind : str
+        Name of the class in `phasefusion.errors`, or of any other.
+    text : str
+    details : str
+        The traceback of an error.
+    """
+
+    kind: str
+    text: str
+    details: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Trouble:
+        """Take down an error."""
+        text = " ".join(str(error).split())
+        return cls(type(error).__name__, text, traceback.format_exc())
+
+    def error(self, where: str) -> PhaseFusionError:
+        """Return an error of the same class, saying where it came from."""
+        found = getattr(errors, self.kind, None)
+        if isinstance(found, type) and issubclass(found, PhaseFusionError):
+            return found(f"{where}: {self.text}")
+        return ScoringError(f"{where}: {self.kind}: {self.text}\n{self.details}")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a worker says.
+
+    Attributes
+    ----------
+    kind : {"opened", "passes", "failed"}
+        The video is decoded; passes were scored; scoring cannot go on.
+    records : list of dict
+        Passes, as they go to disk.
+    warnings : list of Trouble
+        Given since the last event.
+    trouble : Trouble or None
+        Why it failed.
+    """
+
+    kind: Literal["opened", "passes", "failed"]
+    records: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[Trouble] = field(default_factory=list)
+    trouble: Trouble | None = None
+
+
+class _LeftAlone(Exception):
+    """Nobody takes the events any more."""
+
+
+class Mailbox:
+    """What a `Runner` takes for the writer of its run; it sends what is appended.
+
+    Parameters
+    ----------
+    done, n_phases
+        What is on disk of the items that are worked on, as `RunWriter` has it.
+    room : int
+        Events that may wait.
+    """
+
+    def __init__(
+        self,
+        done: Iterable[PassKey],
+        n_phases: Mapping[tuple[Any, ...], int],
+        room: int = _ROOM,
+    ) -> None:
+        self.done = set(done)
+        self.n_phases = dict(n_phases)
+        self.warnings: list[Trouble] = []
+        self._queue: queue.Queue[Event | None] = queue.Queue(room)
+        self._closed = threading.Event()
+
+    def append(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Send passes; what was scored before one that is refused is sent, too."""
+        rows: list[dict[str, Any]] = []
+        try:
+            for record in records:
+                key = pass_key(record)
+                self.done.add(key)
+                self.n_phases[key[:4]] = int(record["n_phases"])
+                rows.append(dict(record))
+        finally:
+            if rows:
+                self.send(Event("passes", rows, self._warned()))
+
+    def opened(self) -> None:
+        """Say that the video is decoded."""
+        self.send(Event("opened", warnings=self._warned()))
+
+    def fail(self, error: BaseException) -> None:
+        """Say that scoring cannot go on."""
+        self.send(Event("failed", warnings=self._warned(), trouble=Trouble.of(error)))
+
+    def end(self) -> None:
+        """Say that there is nothing more."""
+        if self.warnings:
+            self.send(Event("passes", warnings=self._warned()))
+        self.send(None)
+
+    def _warned(self) -> list[Trouble]:
+        given = self.warnings.copy()
+        self.warnings.clear()
+        return given
+
+    def send(self, event: Event | None) -> None:
+        """Wait for room and put an event, None being the end, into it."""
+        while not self._closed.is_set():
+            try:
+                self._queue.put(event, timeout=0.5)
+                return
+            except queue.Full:
+                continue
+        raise _LeftAlone
+
+    def close(self) -> None:
+        """Take nothing any more; the runner stops at its next pass."""
+        self._closed.set()
+
+    def __iter__(self) -> Iterator[Event]:
+        while (event := self._queue.get()) is not None:
+            yield event
+
+
+class Worker:
+    """A scorer in a process of its own.
+
+    Parameters
+    ----------
+    factory : callable
+        Makes the scorer.
+    """
+
+    def __init__(self, factory: ScorerFactory) -> None:
+        self._factory = factory
+        self._scorer: Any = None
+
+    def start(self) -> dict[str, Any] | Trouble:
+        """Make the scorer; say what it is and where, or why there is none."""
+        from phasefusion.evaluate import versions
+
+        try:
+            self._scorer = self._factory()
+            check_scorer(self._scorer)
+            scorer = describe_scorer(self._scorer)
+        except Exception as error:  # whatever a model can come up with
+            return Trouble.of(error)
+        place = {"node": platform.node(), "pid": os.getpid()}
+        return {"scorer": scorer, "versions": versions(), "place": place}
+
+    def work(
+        self,
+        runner: Runner,
+        items: Sequence[Item],
+        done: Iterable[PassKey],
+        n_phases: Mapping[tuple[Any, ...], int],
+    ) -> Iterator[Event]:
+        """Score what is missing of the items of one video.
+
+        Scoring goes on while events are on their way, in a thread of its own, until
+        `_ROOM` of them wait.
+        """
+        mailbox = Mailbox(done, n_phases)
+        writer: Any = mailbox
+        ours = replace(
+            runner, scorer=self._scorer, writer=writer, opened=mailbox.opened
+        )
+        thread = threading.Thread(target=_score, args=(ours, items, mailbox))
+        thread.start()
+        try:
+            yield from mailbox
+        finally:
+            mailbox.close()
+            thread.join()
+
+
+def _score(runner: Runner, items: Sequence[Item], mailbox: Mailbox) -> None:
+    with contextlib.suppress(_LeftAlone):
+        try:
+            with _caught(mailbox.warnings):
+                runner.run_video(items, lambda n_passes, label: None)
+        except _LeftAlone:
+            raise
+        except Exception as error:
+            mailbox.fail(error)
+        finally:
+            mailbox.end()
+
+
+@contextlib.contextmanager
+def _caught(given: list[Trouble]) -> Iterator[None]:
+    """Take our own warnings down; those of others go where they always went."""
+    plain = warnings.showwarning
+
+    def show(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if issubclass(category, PhaseFusionWarning):
+            given.append(Trouble(category.__name__, str(message)))
+        else:
+            plain(message, category, *rest, **more)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = plain
