@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from phasefusion.engine.drive import Limits
 from phasefusion.engine.local import Crew, LocalCrew
@@ -12,10 +12,19 @@ from phasefusion.engine.shards import Shard, merge_shards
 from phasefusion.engine.spec import ScorerSpec
 from phasefusion.errors import UsageError
 
-EngineArgument: TypeAlias = Literal["local", "ray"] | RayEngine
+
+class Engine(Protocol):
+    """Anything that can find workers for a scorer."""
+
+    def hire(self, scorer: object) -> Crew:
+        """Return them; they start when they are first needed."""
+
+
+EngineArgument: TypeAlias = Literal["local", "ray"] | Engine
 
 __all__ = [
     "Crew",
+    "Engine",
     "EngineArgument",
     "Lease",
     "Limits",
@@ -43,10 +52,10 @@ def hire(engine: EngineArgument, scorer: object) -> Crew:
     BackendUnavailableError
         If the engine is not installed.
     """
-    if isinstance(engine, RayEngine):
-        return engine.hire(scorer)
-    if engine == "ray":
-        return RayEngine().hire(scorer)
     if engine == "local":
         return LocalCrew(scorer)
+    if engine == "ray":
+        engine = RayEngine()
+    if hasattr(engine, "hire"):
+        return engine.hire(scorer)
     raise UsageError(f'engine must be "local", "ray" or a RayEngine, not {engine!r}')

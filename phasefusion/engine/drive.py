@@ -114,6 +114,57 @@ class Cluster(Protocol):
         """End all workers."""
 
 
+class ClusterCrew:
+    """The workers of a cluster for one run.
+
+    Parameters
+    ----------
+    connect : callable
+        Returns the cluster, when it is needed.
+    limits : Limits
+    cost_of : callable, optional
+        See `units_of`.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Cluster],
+        limits: Limits,
+        cost_of: CostOf | None = None,
+    ) -> None:
+        self._connect = connect
+        self._limits = limits
+        self._cost_of = cost_of
+        self._cluster: Cluster | None = None
+        self._drive: Drive | None = None
+        #: The scorers are elsewhere.
+        self.scorer: Any = None
+
+    def describe(self) -> dict[str, Any]:
+        """Start the workers; return what the first that is ready says of its scorer."""
+        try:
+            self._cluster = self._connect()
+            self._drive = Drive(self._cluster, self._limits)
+            return self._drive.describe()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def run(
+        self, runner: Runner, items: Sequence[Item], show: bool | Listener | None
+    ) -> None:
+        """Make every pass of `items` that is not on disk."""
+        assert self._drive is not None, "describe() comes first"
+        self._drive.run(runner, items, show, self._cost_of)
+
+    def __enter__(self) -> ClusterCrew:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
+
+
 @dataclass(slots=True)
 class _Slot:
     """A place for a worker and those that follow it."""

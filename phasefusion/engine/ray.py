@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,12 +13,11 @@ from typing import Any
 from phasefusion._install import remedy
 from phasefusion._runner import Runner
 from phasefusion.datasets import Item
-from phasefusion.engine.drive import Drive, Limits, Message
-from phasefusion.engine.spec import ScorerFactory, as_factory
+from phasefusion.engine.drive import ClusterCrew, Limits, Message
+from phasefusion.engine.spec import PackedFactory, ScorerFactory, as_factory
 from phasefusion.engine.units import CostOf
 from phasefusion.engine.worker import Worker
 from phasefusion.errors import BackendUnavailableError, ScoringError, UsageError
-from phasefusion.progress import Listener
 from phasefusion.records import PassKey
 
 #: Events of a worker that the cluster holds; it is told to wait beyond.
@@ -64,51 +65,23 @@ class RayEngine:
         if self.workers is not None and self.workers < 1:
             raise UsageError(f"workers must be >= 1, it is {self.workers}")
 
-    def hire(self, scorer: object) -> RayCrew:
-        """Return workers that make a scorer each; they start when first needed."""
-        return RayCrew(self, as_factory(scorer))
+    def hire(self, scorer: object) -> ClusterCrew:
+        """Return workers that make a scorer each; they start when first needed.
 
-
-class RayCrew:
-    """The workers of one run."""
-
-    def __init__(self, engine: RayEngine, factory: ScorerFactory) -> None:
+        Raises
+        ------
+        BackendUnavailableError
+            If Ray is not installed.
+        """
+        factory = as_factory(scorer)
         try:
-            self._ray: Any = importlib.import_module("ray")
+            ray = importlib.import_module("ray")
         except ImportError as error:
-            raise BackendUnavailableError(
-                f"engine ray: {error}; {remedy('ray')}"
-            ) from error
-        self._engine = engine
-        self._factory = factory
-        self._cluster: _RayCluster | None = None
-        self._drive: Drive | None = None
-        #: The scorers are elsewhere.
-        self.scorer: Any = None
-
-    def describe(self) -> dict[str, Any]:
-        """Start the workers; return what the first that is ready says of its scorer."""
-        try:
-            self._cluster = _RayCluster(self._ray, self._engine, self._factory)
-            self._drive = Drive(self._cluster, self._engine.limits)
-            return self._drive.describe()
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def run(
-        self, runner: Runner, items: Sequence[Item], show: bool | Listener | None
-    ) -> None:
-        """Make every pass of `items` that is not on disk."""
-        assert self._drive is not None, "describe() comes first"
-        self._drive.run(runner, items, show, self._engine.cost_of)
-
-    def __enter__(self) -> RayCrew:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._cluster is not None:
-            self._cluster.close()
+            message = f"engine ray: {error}; {remedy('ray')}"
+            raise BackendUnavailableError(message) from error
+        return ClusterCrew(
+            lambda: _RayCluster(ray, self, factory), self.limits, self.cost_of
+        )
 
 
 class _RayCluster:
@@ -125,7 +98,10 @@ class _RayCluster:
             ray.init(engine.address, **start | dict(engine.start))
         try:
             self._actor, self.n_workers = self._resources(engine)
-            self._factory = ray.put(factory)
+            packed = PackedFactory(
+                ray.cloudpickle.dumps(factory), tuple(map(os.path.abspath, sys.path))
+            )
+            self._factory = ray.put(packed)
         except BaseException:
             self.close()
             raise

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,6 +80,27 @@ class _Given:
 
     def __call__(self) -> Any:
         return self.scorer
+
+
+@dataclass(frozen=True, slots=True)
+class PackedFactory:
+    """What makes a scorer, packed so that only who calls it has to understand it.
+
+    Attributes
+    ----------
+    data : bytes
+        A pickle of the factory.
+    path : tuple of str
+        Where modules are looked for in the process that packed it.
+    """
+
+    data: bytes
+    path: tuple[str, ...]
+
+    def __call__(self) -> Any:
+        """Unpack the factory and call it."""
+        sys.path += [folder for folder in self.path if folder not in sys.path]
+        return pickle.loads(self.data)()
 
 
 def as_factory(scorer: object) -> ScorerFactory:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import queue
 import threading
 import traceback
 import warnings
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -105,8 +105,10 @@ class Mailbox:
         self.done = set(done)
         self.n_phases = dict(n_phases)
         self.warnings: list[Trouble] = []
-        self._queue: queue.Queue[Event | None] = queue.Queue(room)
-        self._closed = threading.Event()
+        self._room = room
+        self._events: deque[Event | None] = deque()
+        self._is_closed = False
+        self._changed = threading.Condition()
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Send passes; what was scored before one that is refused is sent, too."""
@@ -142,21 +144,30 @@ class Mailbox:
 
     def send(self, event: Event | None) -> None:
         """Wait for room and put an event, None being the end, into it."""
-        while not self._closed.is_set():
-            try:
-                self._queue.put(event, timeout=0.5)
-                return
-            except queue.Full:
-                continue
-        raise _LeftAlone
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._events) < self._room)
+            if self._is_closed:
+                raise _LeftAlone
+            self._events.append(event)
+            self._changed.notify_all()
 
     def close(self) -> None:
         """Take nothing any more; the runner stops at its next pass."""
-        self._closed.set()
+        with self._changed:
+            self._is_closed = True
+            self._events.clear()
+            self._changed.notify_all()
 
     def __iter__(self) -> Iterator[Event]:
-        while (event := self._queue.get()) is not None:
+        while (event := self._next()) is not None:
             yield event
+
+    def _next(self) -> Event | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._events)
+            event = self._events.popleft()
+            self._changed.notify_all()
+            return event
 
 
 class Worker:
@@ -214,7 +225,7 @@ class Worker:
 def _score(runner: Runner, items: Sequence[Item], mailbox: Mailbox) -> None:
     with contextlib.suppress(_LeftAlone):
         try:
-            with _caught(mailbox.warnings):
+            with _hook.caught(mailbox.warnings):
                 runner.run_video(items, lambda n_passes, label: None)
         except _LeftAlone:
             raise
@@ -224,19 +235,38 @@ def _score(runner: Runner, items: Sequence[Item], mailbox: Mailbox) -> None:
             mailbox.end()
 
 
-@contextlib.contextmanager
-def _caught(given: list[Trouble]) -> Iterator[None]:
-    """Take our own warnings down; those of others go where they always went."""
-    plain = warnings.showwarning
+class _Hook:
+    """In place of `warnings.showwarning` while any thread of ours is scoring."""
 
-    def show(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
-        if issubclass(category, PhaseFusionWarning):
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._given: dict[int, list[Trouble]] = {}
+        self._plain: Any = None
+
+    @contextlib.contextmanager
+    def caught(self, given: list[Trouble]) -> Iterator[None]:
+        """Take our warnings of this thread down; others go where they always went."""
+        thread = threading.get_ident()
+        with self._lock:
+            if not self._given:
+                self._plain, warnings.showwarning = warnings.showwarning, self._show
+            self._given[thread] = given
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._given[thread]
+                if not self._given:
+                    warnings.showwarning = self._plain
+
+    def _show(
+        self, message: Any, category: type[Warning], *rest: Any, **more: Any
+    ) -> None:
+        given = self._given.get(threading.get_ident())
+        if given is not None and issubclass(category, PhaseFusionWarning):
             given.append(Trouble(category.__name__, str(message)))
         else:
-            plain(message, category, *rest, **more)
+            self._plain(message, category, *rest, **more)
 
-    warnings.showwarning = show
-    try:
-        yield
-    finally:
-        warnings.showwarning = plain
+
+_hook = _Hook()

@@ -93,9 +93,7 @@ def test_resume_after_a_torn_line(tmp_path):
     assert partial.numbers["items"]["passes"] < whole.n_passes
     with pytest.warns(RecordWarning, match="cut short by a crash and is made again"):
         evaluate(questions, PixelScorer(), out=whole.path, **OPTIONS)
-    again = [
-        json.loads(line) | TIMELESS for line in path.read_bytes().splitlines()
-    ]
+    again = [json.loads(line) | TIMELESS for line in path.read_bytes().splitlines()]
     first = [json.loads(line) | TIMELESS for line in data.splitlines()]
     assert again == first
 
