@@ -221,7 +221,7 @@ def evaluate(
     mine = items[:limit]
     if shard is not None:
         out, mine = shard.folder(out), shard.part(items, limit)
-        description["shard"] = shard.to_dict()
+        description |= shard.to_dict()
     with crew, RunWriter(out, description) as writer:
         runner = Runner(
             scorer=crew.scorer,

@@ -17,6 +17,7 @@ from phasefusion.cli import importing as importing
 from phasefusion.cli import planning as planning
 from phasefusion.cli import records as records
 from phasefusion.cli import running as running
+from phasefusion.cli import sharding as sharding
 from phasefusion.cli import showing as showing
 from phasefusion.cli.application import BAD_USE, app
 from phasefusion.errors import PhaseFusionError, PhaseFusionWarning

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from phasefusion._scorers import load_model, load_scorer
+from phasefusion._scorers import load_model
 from phasefusion.cli.application import (
     Budget,
     By,
@@ -20,6 +20,15 @@ from phasefusion.cli.application import (
     app,
     console,
     examples,
+)
+from phasefusion.cli.sharding import (
+    EngineName,
+    EngineOption,
+    ShardOption,
+    WorkersOption,
+    find_engine,
+    find_scorer,
+    show_shard,
 )
 from phasefusion.errors import RecordError
 
@@ -134,6 +143,9 @@ def run(
         Path | None,
         typer.Option(help="Folder where decoded frames are kept for the next run."),
     ] = None,
+    shard: ShardOption = None,
+    engine: EngineOption = EngineName.local,
+    workers: WorkersOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -154,7 +166,7 @@ def run(
             f"--{' and --'.join(options)} can be given with --model only; a scorer of "
             "--scorer sets its own"
         )
-    made = load_model(model, **options) if model else load_scorer(str(scorer))
+    made = find_scorer(model, scorer, options, engine, shard)
     out = out or Path("runs") / questions.stem
     _evaluate_and_report(
         as_json,
@@ -175,6 +187,8 @@ def run(
         threads=threads,
         on_error=on_error.value,
         cache=cache,
+        shard=shard,
+        engine=find_engine(engine, workers, device),
         progress=False if quiet else None,
     )
 
@@ -227,7 +241,11 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
             file=sys.stderr,
         )
         raise typer.Exit(_INTERRUPTED) from None
-    _show_report(finished.path, None, as_json)
+    shard = options.get("shard")
+    if shard is not None and ".shard-" in finished.path.name:
+        show_shard(finished, shard, as_json)
+    else:
+        _show_report(finished.path, None, as_json)
 
 
 @app.command(

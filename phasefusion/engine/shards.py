@@ -11,7 +11,11 @@ from typing import Any
 
 from phasefusion._random import fnv1a64
 from phasefusion.datasets import Item
-from phasefusion.errors import UsageError
+from phasefusion.errors import RecordError, UsageError
+from phasefusion.records.files import RUN_FILE, changes, read_run, write_whole
+
+#: What a message lists at most.
+_SHOWN = 10
 
 _TEXT = re.compile(r"(\d+)/(\d+)")
 #: Where launchers say which process this is, counted from 0, and of how many: torchrun
@@ -58,13 +62,18 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.index}/{self.of}"
 
-    def to_dict(self) -> dict[str, int]:
-        """Return ``{"index", "of"}``."""
-        return asdict(self)
+    def to_dict(self) -> dict[str, Any]:
+        """Return what run.json says of it; of one of one, nothing."""
+        return {} if self.of == 1 else {"shard": asdict(self)}
 
     def folder(self, out: str | Path) -> Path:
-        """Return the run folder of this shard, beside that of the whole run."""
+        """Return the run folder of this shard, beside that of the whole run.
+
+        One shard of one is the whole run.
+        """
         out = Path(out)
+        if self.of == 1:
+            return out
         return out.with_name(f"{out.name}.shard-{self.index}-of-{self.of}")
 
     def part(self, items: Sequence[Item], limit: int | None = None) -> list[Item]:
@@ -178,5 +187,89 @@ def _number(environ: Mapping[str, str], name: str) -> int:
         raise UsageError(f"{name} is {environ[name]!r}, not a number") from None
 
 
-def merge_shards(folders: Sequence[str | Path], out: str | Path) -> Any:
-    raise NotImplementedError
+def merge_shards(folders: Sequence[str | Path], out: str | Path) -> int:
+    """Make one run of all its shards.
+
+    It is the run that one process would have made, but for the order of its lines and
+    its times, and goes on as such: with a larger `limit` of `evaluate`, for instance.
+
+    Parameters
+    ----------
+    folders : sequence of str or Path
+        Every shard of one run, in any order.
+    out : str or Path
+        The run folder to make.
+
+    Returns
+    -------
+    int
+        Passes in it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a folder holds no run.
+    RecordError
+        If shards are missing, there twice or of different runs, their passes contradict
+        each other, or `out` holds a run.
+    """
+    from phasefusion.records import merge
+
+    paths, out = [Path(folder) for folder in folders], Path(out)
+    runs = [read_run(path) for path in paths]
+    shards = [_shard_of(path, run) for path, run in zip(paths, runs, strict=True)]
+    _check_complete(paths, shards)
+    _check_same(paths, runs)
+    merged = merge([path for _, path in sorted(zip(shards, paths, strict=True))], out)
+    if merged.written is None:
+        conflicts = "\n  ".join(map(str, merged.conflicts[:_SHOWN]))
+        raise RecordError(
+            f"{out}: not written, because shards contradict each other in "
+            f"{merged.n_conflicts} places:\n  {conflicts}"
+        )
+    whole = read_run(out)
+    whole.pop("shard")
+    write_whole(out / RUN_FILE, whole | {"questions": runs[0]["questions"]})
+    return merged.n_passes
+
+
+def _shard_of(path: Path, run: Mapping[str, Any]) -> tuple[int, int]:
+    """Return which shard a run says it is, and of how many."""
+    shard = run.get("shard")
+    if not isinstance(shard, dict):
+        raise RecordError(
+            f"{path}: is no shard of a run; phasefusion records merge puts any runs "
+            "together"
+        )
+    return int(shard["index"]), int(shard["of"])
+
+
+def _check_complete(paths: Sequence[Path], shards: Sequence[tuple[int, int]]) -> None:
+    """Refuse shards that are not exactly all of one run."""
+    of = shards[0][1]
+    seen: dict[int, Path] = {}
+    for path, (index, n_shards) in zip(paths, shards, strict=True):
+        if n_shards != of:
+            raise RecordError(
+                f"{path}: is shard {index} of {n_shards}, but {paths[0]} is one of {of}"
+            )
+        if index in seen:
+            raise RecordError(f"{path}: is shard {index}, and so is {seen[index]}")
+        seen[index] = path
+    missing = [f"{index}/{of}" for index in range(1, of + 1) if index not in seen]
+    if missing:
+        raise RecordError(
+            f"{len(missing)} of {of} shards are missing: "
+            f"{', '.join(missing[:_SHOWN])}; run them, or give their folders"
+        )
+
+
+def _check_same(paths: Sequence[Path], runs: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse shards of different runs."""
+    for path, run in zip(paths[1:], runs[1:], strict=True):
+        changed = changes(runs[0], run)
+        if changed:
+            raise RecordError(
+                f"{path}: was made with other settings than {paths[0]}:\n  "
+                + "\n  ".join(changed)
+            )
