@@ -27,7 +27,7 @@ _STYLES = {
 }
 #: Figures that one cell shows; all are in the JSON.
 _MAX_FIGURES = 4
-_WIDTHS = {"states": 5, "printed": 3, "computed": 2, "verdict": 2, "why": 5}
+_WIDTHS = {"states": 5, "computed": 2, "why": 5}
 
 
 def to_dict(audit: Audit) -> dict[str, Any]:
@@ -139,13 +139,14 @@ def to_rich(audit: Audit) -> RenderableType:
     """Lay an audit out for a terminal."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="", expand=True)
     for name in COLUMNS[1:]:
-        table.add_column(name, overflow="fold", ratio=_WIDTHS.get(name))
+        if name != "printed":  # what a claim states has the figures already
+            ratio = _WIDTHS.get(name)
+            table.add_column(name, overflow="fold", ratio=ratio, no_wrap=not ratio)
     for result in audit.results:
-        first, *cells = map(Text, row(result))
-        first.stylize("bold")
-        cells[0] = Text("\n").join([first, cells[0]])
-        cells[3].stylize(_STYLES[result.verdict])
-        table.add_row(*cells)
+        name, states, _, *cells = map(Text, row(result))
+        name.stylize("bold")
+        cells[1].stylize(_STYLES[result.verdict])
+        table.add_row(Text("\n").join([name, states]), *cells)
     parts: list[RenderableType] = []
     if audit.claims.title:
         parts.append(Text(audit.claims.title, style="bold"))

@@ -2,17 +2,234 @@
 
 from __future__ import annotations
 
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-from phasefusion.cli.application import app
+from phasefusion.cli.application import WRONG, JsonFlag, app, examples, print_table
 
 records = typer.Typer(
     no_args_is_help=True,
     help="Check, convert, merge, export and describe passes on disk.",
+    epilog="A run is a folder with run.json and passes.jsonl, as phasefusion run "
+    "writes it; most commands take a passes.jsonl alone as well.",
 )
 app.add_typer(records, name="records")
 
+_RUN = "Run folder, or a .jsonl, .parquet or .arrow file of passes."
 
-@records.callback()
-def _records() -> None:
-    pass
+
+class Keep(StrEnum):
+    """Which of two contradicting passes stays."""
+
+    first = "first"
+    last = "last"
+
+
+@records.command(
+    epilog=examples(
+        "phasefusion records check runs/a",
+        "phasefusion records check runs/a/passes.jsonl runs/b --json",
+    )
+    + "\n\nExit status 1 when anything was found. The fields are described in "
+    "docs/records.md."
+)
+def check(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders, pass files.")
+    ],
+    limit: Annotated[int, typer.Option(help="Findings to show; all are counted.")] = 20,
+    as_json: JsonFlag = False,
+) -> None:
+    """Check passes: types, permutations, answers, phases, repeats, damage."""
+    from phasefusion.records import check as check_files
+
+    if limit < 0:
+        raise typer.BadParameter(f"--limit is {limit}; it must be at least 0")
+    found = check_files(*runs, limit=limit)
+    n_findings = sum(found.counts.values())
+    if as_json:
+        print(json.dumps(found.to_dict()))
+    elif found.is_right:
+        print(f"{found.n_passes} passes: nothing found")
+    else:
+        for finding in found.findings:
+            print(finding)
+        if n_findings > len(found.findings):
+            print(f"... and {n_findings - len(found.findings)} more; see --limit")
+        print_table(
+            f"{n_findings} findings in {found.n_passes} passes",
+            ["kind", "findings"],
+            [[kind, str(n)] for kind, n in found.counts.items()],
+        )
+    if not found.is_right:
+        raise typer.Exit(WRONG)
+
+
+@records.command(
+    epilog=examples(
+        "phasefusion records convert runs/a a.parquet",
+        "phasefusion records convert runs/a a.csv",
+        "phasefusion records convert a.parquet passes.jsonl",
+    )
+)
+def convert(
+    run: Annotated[Path, typer.Argument(help=_RUN)],
+    out: Annotated[
+        Path, typer.Argument(help="File to write: .parquet, .arrow, .csv or .jsonl.")
+    ],
+    as_json: JsonFlag = False,
+) -> None:
+    """Write all passes of a run as one table, every field kept."""
+    from phasefusion.records import convert as convert_passes
+
+    n = convert_passes(run, out)
+    if as_json:
+        print(json.dumps({"path": str(out), "passes": n}))
+    else:
+        print(f"written: {out}, {n} passes")
+
+
+@records.command(
+    epilog=examples(
+        "phasefusion records merge runs/a runs/b --out runs/ab",
+        "phasefusion records merge runs/a runs/again --out runs/new --keep last",
+    )
+    + "\n\nExit status 1, and nothing written, when passes contradict each other and "
+    "no --keep says which of them stays."
+)
+def merge(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN RUN...", help="Runs to merge.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Run folder or .jsonl file to make.")
+    ],
+    keep: Annotated[
+        Keep | None, typer.Option(help="Which of two contradicting passes stays.")
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Conflicts to show.")] = 20,
+    as_json: JsonFlag = False,
+) -> None:
+    """Merge runs, every pass once; report passes that contradict each other."""
+    from phasefusion.records import merge as merge_runs
+
+    if len(runs) < 2:
+        raise typer.BadParameter("give two or more runs")
+    if limit < 0:
+        raise typer.BadParameter(f"--limit is {limit}; it must be at least 0")
+    made = merge_runs(runs, out, keep=None if keep is None else keep.value)
+    shown = made.conflicts[:limit]
+    if as_json:
+        names = ("kind", "first", "second", "what", "fields")
+        found = {
+            "written": None if made.written is None else str(made.written),
+            "passes": made.n_passes,
+            "identical": made.n_identical,
+            "conflicts": made.n_conflicts,
+            "first": [{n: getattr(c, n) for n in names} for c in shown],
+        }
+        print(json.dumps(found))
+    else:
+        for conflict in shown:
+            print(conflict)
+        if made.n_conflicts > len(shown):
+            print(f"... and {made.n_conflicts - len(shown)} more; see --limit")
+        counts = f"{made.n_identical} identical ones left out"
+        if made.n_conflicts:
+            counts += f", {made.n_conflicts} conflicts"
+        if made.written is None:
+            print(f"not written: {counts}")
+        else:
+            print(f"written: {made.written}, {made.n_passes} passes; {counts}")
+    if made.written is None:
+        raise typer.Exit(WRONG)
+
+
+@records.command(
+    epilog=examples(
+        "phasefusion records export runs/a --anonymous --out public/a",
+        "phasefusion records export runs/a --anonymous --hash-ids --salt secret "
+        "--out public/a",
+    )
+)
+def export(
+    run: Annotated[Path, typer.Argument(help=_RUN)],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Run folder or .jsonl file to make.")
+    ],
+    anonymous: Annotated[
+        bool,
+        typer.Option(
+            "--anonymous",
+            help="Ids and numbers only: no texts, paths, reasons or unknown fields.",
+        ),
+    ] = False,
+    hash_ids: Annotated[
+        bool, typer.Option("--hash-ids", help="Question and video ids become hashes.")
+    ] = False,
+    salt: Annotated[
+        str | None,
+        typer.Option(help="Of --hash-ids; a random one that nobody keeps by default."),
+    ] = None,
+    types: Annotated[
+        bool, typer.Option("--types", help="Keep the names of question types.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write passes that may be published where their benchmark may not."""
+    from phasefusion.records import export_anonymous
+
+    if not anonymous:
+        raise typer.BadParameter(
+            "the one form of export is --anonymous; records convert copies everything"
+        )
+    if salt is not None and not hash_ids:
+        raise typer.BadParameter("--salt goes with --hash-ids only")
+    made = export_anonymous(run, out, hash_ids=hash_ids, salt=salt, types=types)
+    if as_json:
+        found = {
+            "path": str(made.path),
+            "passes": made.n_passes,
+            "left_out": made.left_out,
+            "hashed": made.is_hashed,
+        }
+        print(json.dumps(found))
+        return
+    print(f"written: {made.path}, {made.n_passes} passes")
+    if made.left_out:
+        print(f"left out: {', '.join(made.left_out)}")
+
+
+@records.command(
+    epilog=examples(
+        "phasefusion records describe runs/a",
+        "phasefusion records describe runs/a runs/b --out datasheet.md",
+        "phasefusion records describe runs/a --json",
+    )
+)
+def describe(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders, pass files.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="File to write: Markdown, or JSON by .json."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write a datasheet: what is in the passes, what is missing, how it was made."""
+    from phasefusion.records import describe as describe_runs
+
+    sheet = describe_runs(*runs)
+    if out is not None:
+        sheet.save(out)
+    if as_json:
+        print(json.dumps(sheet.to_dict()))
+    elif out is None:
+        print(sheet.to_markdown(), end="")
+    else:
+        print(f"written: {out}")

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from phasefusion._checks import warn
-from phasefusion.errors import RecordError, RecordWarning
+from phasefusion.errors import RecordError
+from phasefusion.records import _json
+from phasefusion.records.lines import PassLines
 
 FORMAT = 1
 RUN_FILE = "run.json"
@@ -65,12 +64,12 @@ def read_run(folder: str | Path) -> dict[str, Any]:
     """
     path = Path(folder) / RUN_FILE
     try:
-        data = orjson.loads(path.read_bytes())
+        data = _json.loads(path.read_bytes())
     except FileNotFoundError:
         raise FileNotFoundError(
             errno.ENOENT, "no run here: there is no run.json", str(folder)
         ) from None
-    except orjson.JSONDecodeError as error:
+    except ValueError as error:
         raise RecordError(f"{path}: not JSON: {error}") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         found = data.get("format") if isinstance(data, dict) else None
@@ -93,68 +92,19 @@ def iter_passes(folder: str | Path) -> Iterator[dict[str, Any]]:
     FileNotFoundError
         If there is no such file.
     RecordError
-        Naming the line that is not a JSON object. A last line without its end is left
-        out with a RecordWarning.
+        Naming the line that is not a JSON object, or too long. A last line that a
+        crash has torn is left out with a RecordWarning.
     """
-    path = passes_path(folder)
-    data = path.read_bytes()
-    whole = whole_bytes(data)
-    if whole < len(data):
-        warn_torn(path, data[whole:], "left out")
-    yield from parse(path, data[:whole])
+    lines = PassLines(passes_path(folder))
+    for _, rows in lines.rows():
+        yield from rows
+    lines.warn_torn("left out")
 
 
 def passes_path(folder: str | Path) -> Path:
     """Return the pass file of a run folder, or the file itself when that is given."""
     path = Path(folder)
     return path / PASSES_FILE if path.is_dir() else path
-
-
-def parse(path: Path, data: bytes) -> list[dict[str, Any]]:
-    """Return all lines as dicts, or a RecordError that names the bad line."""
-    if not data:
-        return []
-    try:  # one JSON array is parsed faster than many small texts
-        rows = orjson.loads(b"[" + data.rstrip(b"\n").replace(b"\n", b",") + b"]")
-    except orjson.JSONDecodeError:
-        rows = []
-    if len(rows) == data.count(b"\n") and all(type(row) is dict for row in rows):
-        return rows  # type: ignore[no-any-return]
-    for number, line in enumerate(data.split(b"\n")[:-1], 1):
-        try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            raise RecordError(f"{path}, line {number}: not JSON: {error}") from None
-        if not isinstance(row, dict):
-            raise RecordError(
-                f"{path}, line {number}: a pass is a JSON object, "
-                f"not {type(row).__name__}"
-            )
-    raise RecordError(f"{path}: lines and JSON values do not match")
-
-
-def warn_torn(path: Path, tail: bytes, action: str) -> None:
-    """Say that a crash has cut the last line, and what happens to it."""
-    warn(
-        f"{path}: the last line ({len(tail)} bytes) was cut short by a crash and "
-        f"is {action}",
-        RecordWarning,
-    )
-
-
-def whole_bytes(data: bytes) -> int:
-    """Length of the part that is whole lines.
-
-    After a power failure the end of a file may be there in length but not in content,
-    as zero bytes, so the last line must be JSON as well.
-    """
-    end = data.rfind(b"\n") + 1
-    last = data.rfind(b"\n", 0, max(end - 1, 0)) + 1
-    try:
-        orjson.loads(data[last:end] or b"0")
-    except orjson.JSONDecodeError:
-        return last
-    return end
 
 
 def differences(old: Any, new: Any, name: str = "") -> list[str]:
@@ -255,19 +205,14 @@ def _question_changes(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) ->
 
 def dump(value: Any) -> bytes:
     """Return one line of JSON; NumPy arrays are lists and -inf and NaN are null."""
-    options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
-    try:
-        return orjson.dumps(value, option=options)
-    except TypeError as error:
-        raise RecordError(f"cannot be written as JSON: {error}") from error
+    return _json.dumps(value) + b"\n"
 
 
 def write_whole(path: Path, value: Any) -> None:
     """Replace a file so that a crash leaves the old one or the new one."""
     temporary = path.with_suffix(".tmp")
     with open(temporary, "wb") as file:
-        file.write(orjson.dumps(value, option=orjson.OPT_INDENT_2))
-        file.write(b"\n")
+        file.write(_json.dumps(value, indent=True) + b"\n")
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)

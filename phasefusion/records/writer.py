@@ -11,9 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import orjson
-
 from phasefusion.errors import RecordError
+from phasefusion.records import _json
 from phasefusion.records.files import (
     FORMAT,
     LOCK_FILE,
@@ -22,13 +21,11 @@ from phasefusion.records.files import (
     PassKey,
     changes,
     dump,
-    parse,
     pass_key,
     read_run,
-    warn_torn,
-    whole_bytes,
     write_whole,
 )
+from phasefusion.records.lines import PassLines
 
 _FSYNC_EVERY_S = 1.0
 
@@ -110,7 +107,7 @@ class RunWriter:
 
     def _open_run(self, description: Mapping[str, Any]) -> None:
         """Write run.json, or compare with the one of the run that is continued."""
-        wanted = orjson.loads(dump(description))
+        wanted = _json.loads(dump(description))
         if (self.folder / RUN_FILE).exists():
             recorded = read_run(self.folder)
             changed = changes(recorded, wanted)
@@ -131,18 +128,19 @@ class RunWriter:
         """Find the passes that are there; cut off a last line that is torn."""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
         self._passes_fd = os.open(self.path, flags, 0o644)
-        data = self.path.read_bytes()
-        self._end_bytes = whole_bytes(data)
-        if self._end_bytes < len(data):
-            warn_torn(self.path, data[self._end_bytes :], "made again")
+        lines = PassLines(self.path, complete_last=True)
+        for numbers, rows in lines.rows():
+            for number, row in zip(numbers, rows, strict=True):
+                try:
+                    self._add(pass_key(row), row)
+                except (KeyError, TypeError, ValueError) as error:
+                    raise RecordError(
+                        f"{self.path}, line {number}: not a pass: {error!r}"
+                    ) from None
+        self._end_bytes = lines.whole_bytes
+        if lines.torn_bytes:
+            lines.warn_torn("made again")
             os.ftruncate(self._passes_fd, self._end_bytes)
-        for number, row in enumerate(parse(self.path, data[: self._end_bytes]), 1):
-            try:
-                self._add(pass_key(row), row)
-            except (KeyError, TypeError, ValueError) as error:
-                raise RecordError(
-                    f"{self.path}, line {number}: not a pass: {error!r}"
-                ) from None
 
     def _add(self, key: PassKey, record: Mapping[str, Any]) -> None:
         self.n_phases[key[:4]] = int(record["n_phases"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ _COMPARED = ("single", "union", "dense", "vote")
 _EXACT = 2**53
 
 Numbers = dict[str, Any]
+T = TypeVar("T", int, float)
 
 
 def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
@@ -124,11 +125,12 @@ def _items(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         reason = passes.invalid[p] or "no answer"
         reasons.setdefault(int(passes.item[p]), reason)
         counts[reason] += 1
+    n_missing = np.bincount(passes.item[missing], minlength=len(table.items))
     dropped = [
         {
             "benchmark": table.items[i].benchmark,
             "question_id": table.items[i].question_id,
-            "missing_passes": int((missing & (passes.item == i)).sum()),
+            "missing_passes": int(n_missing[i]),
             "reason": reasons.get(i, "not every arm has been scored yet"),
         }
         for i in np.flatnonzero(~carries_all).tolist()
@@ -297,20 +299,27 @@ def _shift(
         return {"steps": None, "frames": math.nan, "seconds": math.nan}
     infos = [info for info, use in zip(table.items, chosen, strict=True) if use]
     frames = [
-        float(grid.shift_frames("half", info.n_frames))
-        for info in infos
-        if info.n_frames is not None
+        float(grid.shift_frames("half", n))
+        for n in _middle([info.n_frames for info in infos])
     ]
     seconds = [
-        grid.shift_seconds("half", info.duration_s)
-        for info in infos
-        if info.duration_s is not None
+        grid.shift_seconds("half", duration_s)
+        for duration_s in _middle([info.duration_s for info in infos])
     ]
     return {
         "steps": str(grid.shift_steps("half")),
-        "frames": float(np.median(frames)) if frames else math.nan,
-        "seconds": float(np.median(seconds)) if seconds else math.nan,
+        "frames": float(np.mean(frames)) if frames else math.nan,
+        "seconds": float(np.mean(seconds)) if seconds else math.nan,
     }
+
+
+def _middle(values: Sequence[T | None]) -> list[T]:
+    """Return the one or two values whose mean is the median.
+
+    A shift grows with the length of the clip, so these are the clips of the median.
+    """
+    known = sorted(value for value in values if value is not None)
+    return known[(len(known) - 1) // 2 : len(known) // 2 + 1]
 
 
 def _grid_of(settings: Mapping[str, Any], arm: str) -> PhaseGrid | None:

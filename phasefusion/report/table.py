@@ -118,7 +118,9 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
     n_options = np.array([info.n_options for info in passes.items], np.int64)
     n_orders = _wanted_orders(order, n_options)
     gold = [-1 if info.gold is None else info.gold for info in passes.items]
-    is_phase = passes.arm == "phase"
+    names = dict.fromkeys(("phase", "single", "union", "dense", *passes.arm))
+    of_arms = {name: passes.arm == name for name in names}
+    is_phase = of_arms["phase"]
     n_phases = np.zeros(len(passes.items), np.int64)
     np.maximum.at(n_phases, passes.item[is_phase], passes.n_phases[is_phase])
     make = _Maker(
@@ -133,8 +135,8 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
     arms: dict[tuple[str, bool], Outcomes] = {}
     for shifted in (False, True):
         blocks = {}
-        for name in dict.fromkeys(("phase", "single", "union", "dense", *passes.arm)):
-            chosen = (passes.arm == name) & (passes.shifted == shifted)
+        for name, of_arm in of_arms.items():
+            chosen = of_arm & (passes.shifted == shifted)
             if chosen.any():
                 blocks[name] = _block(passes, content, order_index, order, chosen)
         single = _single_phase(settings, shifted)
@@ -155,16 +157,33 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
 
 
 def _number_orders(passes: Passes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Order number of every pass, and the orders of every item."""
-    numbers: list[dict[bytes, int]] = [{} for _ in passes.items]
-    index = np.empty(len(passes), np.int64)
-    for p, (i, row) in enumerate(zip(passes.item.tolist(), passes.order, strict=True)):
-        index[p] = numbers[i].setdefault(row.tobytes(), len(numbers[i]))
-    most = max(map(len, numbers), default=0)
-    shape = (len(passes.items), most, passes.order.shape[1])
-    order = np.full(shape, -1, np.int64)
-    order[passes.item, index] = passes.order
-    return index, order
+    """Order number of every pass, and the orders of every item.
+
+    The orders of an item are numbered as they come in the file.
+    """
+    code = _codes_of_rows(passes.order)
+    pair = passes.item * (int(code.max(initial=0)) + 1) + code
+    _, first, of_pair = np.unique(pair, return_index=True, return_inverse=True)
+    items = passes.item[first]
+    by_item = np.lexsort((first, items))
+    begun = np.searchsorted(items[by_item], items[by_item], side="left")
+    number = np.empty(len(first), np.int64)
+    number[by_item] = np.arange(len(first)) - begun
+    most = int(number.max(initial=-1)) + 1
+    order = np.full((len(passes.items), most, passes.order.shape[1]), -1, np.int64)
+    order[items, number] = passes.order[first]
+    return number[of_pair], order
+
+
+def _codes_of_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give equal rows of orders, padded with -1, equal numbers from 0."""
+    code = np.zeros(len(rows), np.int64)
+    base = rows.shape[1] + 1
+    for column in rows.T:
+        if code.max(initial=0) >= 2**62 // base:  # would not fit; number again
+            code = np.unique(code, return_inverse=True)[1]
+        code = code * base + column + 1
+    return np.unique(code, return_inverse=True)[1].astype(np.int64)
 
 
 def _wanted_orders(

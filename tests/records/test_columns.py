@@ -63,11 +63,16 @@ def test_columns_equal_the_lines(tmp_path_factory, rows):
             row["gold"],
         )
         assert passes.order[p].tolist() == [*row["order"], *[-1] * (width - k)]
-        assert passes.answer[p] == (-1 if row["answer"] is None else row["answer"])
-        assert passes.invalid[p] == row["invalid"]
+        nothing = row["logprobs"] is not None and set(row["logprobs"]) == {None}
+        if nothing:
+            assert passes.invalid[p] == "scores: no option has any probability"
+        else:
+            assert passes.invalid[p] == row["invalid"]
+        missing = nothing or row["answer"] is None
+        assert passes.answer[p] == (-1 if missing else row["answer"])
         assert tuple(passes.phase[p]) == tuple(row["phase"])
         for pos, c in enumerate(row["order"]):
-            if row["logprobs"] is None:
+            if missing:
                 assert math.isnan(content[p, c])
             else:
                 value = row["logprobs"][pos]
@@ -92,7 +97,7 @@ def test_no_passes(tmp_path):
         ({"order": [0, 1]}, "line 2: order has another length"),
         ({"logprobs": [-1.0, -2.0]}, "line 2: logprobs has another length"),
         ({"answer": 3}, "line 2: answer is not one of the options"),
-        ({"answer": -2}, "line 2: answer is not one of the options"),
+        ({"answer": -2}, "line 2: answer is -2, not an integer >= 0 or null"),
         ({"n_options": 0}, "line 2: n_options is 0"),
         ({"question_id": "q1", "gold": 1}, "line 2: .*differ from those of its first"),
         ({"question_id": "q1"}, "line 2: the same pass as line 1"),
@@ -105,7 +110,7 @@ def test_a_bad_pass_is_named(tmp_path, changes, message):
 
 
 @pytest.mark.parametrize(
-    "name", ["order", "answer", "logprobs", "gold", "phase", "arm"]
+    "name", ["order", "n_options", "question_id", "benchmark", "arm", "phase_index"]
 )
 def test_a_missing_field_is_named(tmp_path, name):
     row = make_pass(2)

@@ -98,7 +98,7 @@ def test_differences_sees_type_and_depth():
 
 
 @pytest.mark.parametrize(
-    "tail", [b"", b"\0", b"\0" * 50 + b"\n", b'{"half": \n', b"\n"]
+    "tail", [b"", b"\0", b"\0" * 50 + b"\n", b'{"half": \n', b'{"half": \n{"mo']
 )
 def test_tail_of_a_power_failure(tmp_path, tail):
     with RunWriter(tmp_path, RUN) as writer:
@@ -142,7 +142,6 @@ def test_a_bad_line_in_the_middle_is_named_not_skipped(tmp_path):
         (b'{"broken', "line 2: not JSON"),
         (b"3", "line 2: a pass is a JSON object, not int"),
         (b"{},{}", "line 2: not JSON"),
-        (b"", "line 2: not JSON"),
     ]:
         path.write_bytes(b"\n".join([first, middle, second, b""]))
         with pytest.raises(RecordError, match=message):

@@ -1,0 +1,320 @@
+"""Putting runs together: every pass once, and no contradiction passed over."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from phasefusion.errors import RecordError
+from phasefusion.records import _json
+from phasefusion.records.files import (
+    FIXED,
+    PASSES_FILE,
+    RUN_FILE,
+    PassKey,
+    differences,
+    pass_key,
+    write_whole,
+)
+from phasefusion.records.lines import Row
+from phasefusion.records.tables import (
+    _file_of,
+    replacing,
+    source_blocks,
+    valid_blocks,
+)
+
+Keep: TypeAlias = Literal["first", "last"]
+
+#: Conflicts that are kept with their places; all are counted.
+LIMIT = 1000
+#: Fields that two makings of one pass do not share: they are no evidence.
+_NO_EVIDENCE = ("seconds", "source")
+#: What the passes of an item must agree in.
+_OF_ITEM = ("n_options", "gold")
+#: Settings in which parts of one run differ.
+_OF_PART = ("questions_sha256",)
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two records that cannot both be.
+
+    Attributes
+    ----------
+    kind : {"pass", "item", "settings"}
+        The same pass with other contents; an item with another number of options or
+        gold; runs made with other settings.
+    first, second : str
+        File and line of both.
+    fields : tuple of str
+        Every difference.
+    what : str
+        Which pass or item.
+    """
+
+    kind: Literal["pass", "item", "settings"]
+    first: str
+    second: str
+    fields: tuple[str, ...]
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.second} and {self.first}: {self.what}: {'; '.join(self.fields)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge found and did.
+
+    Attributes
+    ----------
+    n_passes : int
+        Passes in the merged run.
+    n_identical : int
+        Passes that were there again with the same contents, and left out.
+    n_conflicts : int
+    conflicts : tuple of Conflict
+        The first of them.
+    written : Path or None
+        None when a conflict was in the way.
+    """
+
+    n_passes: int
+    n_identical: int
+    n_conflicts: int
+    conflicts: tuple[Conflict, ...]
+    written: Path | None
+
+
+def merge(
+    sources: Sequence[str | Path], out: str | Path, *, keep: Keep | None = None
+) -> Merged:
+    """Merge runs into one, the passes of one source after those of the one before.
+
+    Passes that are the same in everything but the time they took are written once.
+    Passes with the same key (`pass_key`) and other contents are a conflict, and so are
+    runs with other settings; nothing is written then unless `keep` says which of them
+    is kept. Items whose number of options or gold differ are no one run, whatever
+    `keep` is.
+
+    Parameters
+    ----------
+    sources : sequence of str or Path
+        Two or more run folders or pass files.
+    out : str or Path
+        A run folder to make, or a ``.jsonl`` file.
+    keep : {"first", "last"}, optional
+
+    Returns
+    -------
+    Merged
+
+    Raises
+    ------
+    FileNotFoundError
+        If a source is not there.
+    RecordError
+        If a line is no pass, `out` holds passes already, or cannot be written.
+    """
+    paths, out = [Path(source) for source in sources], Path(out)
+    if len(paths) < 2:
+        raise RecordError("there is nothing to merge: give two or more runs")
+    target = out if out.suffix == ".jsonl" else out / PASSES_FILE
+    if target.exists():
+        raise RecordError(f"{target}: is there already; choose another name")
+    index = _Index(keep)
+    runs = [index.add_file(number, path) for number, path in enumerate(paths)]
+    run = index.merge_runs(paths, runs)
+    is_stopped = index.has_items or (index.n_conflicts and keep is None)
+    if not is_stopped:
+        _write(paths, index, target)
+        if run is not None and target.name == PASSES_FILE:
+            write_whole(target.parent / RUN_FILE, run)
+    return Merged(
+        len(index.winner),
+        index.n_identical,
+        index.n_conflicts,
+        tuple(index.described(paths)),
+        None if is_stopped else out,
+    )
+
+
+class _Index:
+    """Where every pass is, and what contradicts what."""
+
+    def __init__(self, keep: Keep | None) -> None:
+        self.keep = keep
+        #: (number of the file, line) of the pass that is written, by key.
+        self.winner: dict[PassKey, tuple[int, int]] = {}
+        self.n_identical = 0
+        self.n_conflicts = 0
+        self.has_items = False
+        self._digest: dict[PassKey, bytes] = {}
+        self._items: dict[tuple[str, str], tuple[tuple[int, int], Any]] = {}
+        self._pairs: list[tuple[PassKey, tuple[int, int], tuple[int, int]]] = []
+        self._other: list[Conflict] = []
+        self._paths: list[Path] = []
+
+    def add_file(self, number: int, path: Path) -> dict[str, Any] | None:
+        """Take all passes of a source; return its run.json."""
+        blocks, run = source_blocks(path)
+        self._paths.append(_file_of(path))
+        for lines, rows in valid_blocks(_file_of(path), blocks):
+            for line, row in zip(lines, rows, strict=True):
+                self._add((number, line), row)
+        return run
+
+    def _add(self, place: tuple[int, int], row: Row) -> None:
+        key = pass_key(row)
+        self._check_item(place, row)
+        digest = _digest(row)
+        before = self._digest.get(key)
+        if before is None:
+            self.winner[key] = place
+            self._digest[key] = digest
+        elif before == digest:
+            self.n_identical += 1
+        else:
+            self.n_conflicts += 1
+            if len(self._pairs) < LIMIT:
+                self._pairs.append((key, self.winner[key], place))
+            if self.keep == "last":
+                self.winner[key] = place
+                self._digest[key] = digest
+
+    def _check_item(self, place: tuple[int, int], row: Row) -> None:
+        values = [row[name] for name in _OF_ITEM]
+        key = (row["benchmark"], row["question_id"])
+        first, before = self._items.setdefault(key, (place, values))
+        if values == before:
+            return
+        self.n_conflicts += 1
+        self.has_items = True
+        if len(self._other) < LIMIT:
+            fields = tuple(
+                f"{name} {then!r} -> {now!r}"
+                for name, then, now in zip(_OF_ITEM, before, values, strict=True)
+                if then != now
+            )
+            what = f"question {key[1]!r} of {key[0]!r}"
+            self._other.append(
+                Conflict("item", self._name(first), self._name(place), fields, what)
+            )
+
+    def _name(self, place: tuple[int, int]) -> str:
+        return f"{self._paths[place[0]]}, line {place[1]}"
+
+    def merge_runs(
+        self, paths: Sequence[Path], runs: Sequence[dict[str, Any] | None]
+    ) -> dict[str, Any] | None:
+        """Return run.json of the merged run; None when a source has none."""
+        known = [
+            (p, run) for p, run in zip(paths, runs, strict=True) if run is not None
+        ]
+        for path, run in known[1:]:
+            fields = differences(_settings(known[0][1]), _settings(run))
+            if fields:
+                self.n_conflicts += 1
+                self._other.append(
+                    Conflict(
+                        "settings",
+                        str(known[0][0] / RUN_FILE),
+                        str(path / RUN_FILE),
+                        tuple(fields),
+                        "the runs were made with other settings",
+                    )
+                )
+        if len(known) < len(paths):
+            return None
+        chosen = runs[-1 if self.keep == "last" else 0]
+        assert chosen is not None
+        merged = [
+            {"run": path.name, "passes_sha256": _sha256(_file_of(path))}
+            for path in paths
+        ]
+        questions = _questions([run for _, run in known])
+        return chosen | {"questions": questions, "merged_from": merged}
+
+    def described(self, paths: Sequence[Path]) -> list[Conflict]:
+        """Name the differences of passes, which takes reading their lines again."""
+        places = {place for _, *both in self._pairs for place in both}
+        rows: dict[tuple[int, int], Row] = {}
+        for number, path in enumerate(paths) if places else ():
+            blocks, _ = source_blocks(path)
+            for lines, found in valid_blocks(_file_of(path), blocks):
+                for line, row in zip(lines, found, strict=True):
+                    if (number, line) in places:
+                        rows[number, line] = _evidence(row)
+        conflicts = list(self._other)
+        for key, first, second in self._pairs:
+            what = (
+                f"question {key[1]!r}, arm {key[2]}{' shifted' if key[3] else ''}, "
+                f"phase {key[4]}, order {list(key[5])}"
+            )
+            fields = tuple(differences(rows[first], rows[second]))
+            conflicts.append(
+                Conflict("pass", self._name(first), self._name(second), fields, what)
+            )
+        return conflicts[:LIMIT]
+
+
+def _write(paths: Sequence[Path], index: _Index, target: Path) -> None:
+    """Write the winners, a file after the other."""
+    kept = dict.fromkeys(index.winner.values())
+    with replacing(target) as file:
+        for number, path in enumerate(paths):
+            blocks, _ = source_blocks(path)
+            for lines, rows in valid_blocks(_file_of(path), blocks):
+                file.write(
+                    b"".join(
+                        _json.dumps(row) + b"\n"
+                        for line, row in zip(lines, rows, strict=True)
+                        if (number, line) in kept
+                    )
+                )
+
+
+def _evidence(row: Row) -> Row:
+    """Return what of a record two makings of a pass must share; null is as absent."""
+    return {
+        name: value
+        for name, value in row.items()
+        if value is not None and name not in _NO_EVIDENCE
+    }
+
+
+def _digest(row: Row) -> bytes:
+    evidence = _evidence(row)
+    text = _json.dumps([[name, evidence[name]] for name in sorted(evidence)])
+    return hashlib.blake2b(text, digest_size=16).digest()
+
+
+def _settings(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run must keep from its first pass to its last."""
+    found: dict[str, Any] = {}
+    for part in FIXED:
+        if isinstance(run.get(part), dict):
+            found |= {k: v for k, v in run[part].items() if k not in _OF_PART}
+    return found
+
+
+def _questions(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Put together what runs say about their questions."""
+    items: dict[str, dict[str, str]] = {}
+    for run in runs:
+        of_run = (run.get("questions") or {}).get("items")
+        if not isinstance(of_run, dict):
+            return {"n": None}  # some may be in several of the runs
+        for benchmark, hashes in of_run.items():
+            items.setdefault(benchmark, {}).update(hashes)
+    return {"n": sum(map(len, items.values())), "items": items}
+
+
+def _sha256(path: Path) -> str:
+    from phasefusion.records.cache import sha256
+
+    return sha256(path)

@@ -1,0 +1,128 @@
+"""Merging runs: every pass once, every contradiction named."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_runs import made_run
+from pass_files import text
+from sample_passes import make_pass
+
+from phasefusion.errors import RecordError
+from phasefusion.records import iter_passes, merge, read_run
+from phasefusion.report import report
+
+
+def file(folder, name, *rows):
+    path = folder / f"{name}.jsonl"
+    path.write_text(text(*rows))
+    return path
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    numbers=st.lists(st.lists(st.integers(0, 9), unique=True), min_size=2, max_size=4)
+)
+def test_every_pass_once_in_the_order_of_appearance(tmp_path_factory, numbers):
+    folder = tmp_path_factory.mktemp("m")
+    paths = [
+        file(folder, f"f{i}", *(make_pass(n, seconds=float(i)) for n in part))
+        for i, part in enumerate(numbers)
+    ]
+    made = merge(paths, folder / "out.jsonl")
+    wanted = list(dict.fromkeys(n for part in numbers for n in part))
+    found = [row["question_id"] for row in iter_passes(folder / "out.jsonl")]
+    assert found == [f"q{n}" for n in wanted]
+    assert made.n_passes == len(wanted)
+    assert made.n_identical == sum(map(len, numbers)) - len(wanted)
+    assert made.n_conflicts == 0
+
+
+@pytest.mark.parametrize(("keep", "answer"), [(None, None), ("first", 2), ("last", 0)])
+def test_conflicts_name_both_lines(tmp_path, keep, answer):
+    a = file(tmp_path, "a", make_pass(1), make_pass(2))
+    changed = make_pass(2, answer=0, logprobs=[-2.5, -0.5, -1.5], seconds=1.0)
+    b = file(tmp_path, "b", make_pass(3), changed, make_pass(1, text=None))
+    out = tmp_path / "c.jsonl"
+    made = merge([a, b], out, keep=keep)
+    assert made.n_conflicts == 1
+    assert made.n_identical == 1
+    (conflict,) = made.conflicts
+    assert conflict.kind == "pass"
+    assert conflict.first == f"{a}, line 2"
+    assert conflict.second == f"{b}, line 2"
+    assert "answer: 2 -> 0" in conflict.fields
+    assert not any("seconds" in field for field in conflict.fields)
+    if keep is None:
+        assert made.written is None
+        assert not out.exists()
+        return
+    assert made.written == out
+    found = {row["question_id"]: row["answer"] for row in iter_passes(out)}
+    assert found == {"q1": 2, "q2": answer, "q3": 2}
+
+
+@pytest.mark.parametrize("keep", [None, "first", "last"])
+def test_items_that_disagree_are_never_merged(tmp_path, keep):
+    a = file(tmp_path, "a", make_pass(1))
+    b = file(tmp_path, "b", make_pass(1, phase_index=1, phase=[1, 2], gold=1))
+    made = merge([a, b], tmp_path / "c.jsonl", keep=keep)
+    assert made.written is None
+    (conflict,) = made.conflicts
+    assert (conflict.kind, conflict.fields) == ("item", ("gold 0 -> 1",))
+    assert "line 1" in str(conflict)
+
+
+def test_parts_of_a_run_make_the_run(tmp_path):
+    rows = made_run(tmp_path / "whole", n_items=6)
+    described = json.loads((tmp_path / "whole" / "run.json").read_text())
+    for part in range(2):
+        folder = tmp_path / f"part{part}"
+        folder.mkdir()
+        described["settings"]["questions_sha256"] = str(part)
+        (folder / "run.json").write_text(json.dumps(described))
+        chosen = [row for row in rows if int(row["question_id"][1:]) % 2 == part]
+        (folder / "passes.jsonl").write_text(text(*chosen))
+    made = merge([tmp_path / "part0", tmp_path / "part1"], tmp_path / "both")
+    assert made.written == tmp_path / "both"
+    assert [m["run"] for m in read_run(tmp_path / "both")["merged_from"]] == [
+        "part0",
+        "part1",
+    ]
+    numbers = report(tmp_path / "both").to_dict()
+    wanted = report(tmp_path / "whole").to_dict()
+    for name in ("consistency", "order_flips", "phase_flips", "accuracy"):
+        assert numbers[name] == wanted[name]
+
+
+@pytest.mark.parametrize("keep", [None, "first", "last"])
+def test_runs_of_other_settings_are_a_conflict(tmp_path, keep):
+    made_run(tmp_path / "a", n_items=2)
+    made_run(tmp_path / "b", n_items=2)
+    path = tmp_path / "b" / "run.json"
+    run = json.loads(path.read_text())
+    run["settings"]["seed"] = 5
+    path.write_text(json.dumps(run))
+    made = merge([tmp_path / "a", tmp_path / "b"], tmp_path / "c", keep=keep)
+    (conflict,) = made.conflicts
+    assert (conflict.kind, conflict.fields) == ("settings", ("seed: 0 -> 5",))
+    if keep is None:
+        assert not (tmp_path / "c").exists()
+    else:
+        seed = read_run(tmp_path / "c")["settings"]["seed"]
+        assert seed == (0 if keep == "first" else 5)
+
+
+def test_what_cannot_be_merged(tmp_path):
+    a, b = file(tmp_path, "a", make_pass(1)), file(tmp_path, "b", make_pass(2))
+    with pytest.raises(RecordError, match="two or more"):
+        merge([a], tmp_path / "c.jsonl")
+    with pytest.raises(RecordError, match="is there already"):
+        merge([a, b], b)
+    with pytest.raises(FileNotFoundError):
+        merge([a, tmp_path / "nothing.jsonl"], tmp_path / "c.jsonl")
+    b.write_text("{\n" + text(make_pass(2)))
+    with pytest.raises(RecordError, match=r"b\.jsonl, line 1: not JSON"):
+        merge([a, b], tmp_path / "c.jsonl")
+    assert not (tmp_path / "c.jsonl").exists()
