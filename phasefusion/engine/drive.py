@@ -217,8 +217,7 @@ class Drive:
             self._start(_Slot(number))
         while self._facts is None:
             self._listen()
-        found: dict[str, Any] = self._facts["scorer"]
-        return found
+        return dict(self._facts["scorer"])
 
     def run(
         self,
@@ -289,7 +288,9 @@ class Drive:
         place = found["place"]
         self._facts = self._facts or found
         for part in ("scorer", "versions"):
-            changed = differences(self._facts[part], found[part])
+            changed = differences(
+                _comparable(self._facts[part]), _comparable(found[part])
+            )
             if changed:
                 raise ScoringError(
                     f"{worker} on {place['node']} is not like the others, and passes "
@@ -448,6 +449,11 @@ class _Run:
                 "as missing",
                 WorkerWarning,
             )
+
+
+def _comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return facts without the place of a model that its contents identify."""
+    return {k: v for k, v in facts.items() if k != "path" or "sha256" not in facts}
 
 
 def _named(item: Item) -> str:

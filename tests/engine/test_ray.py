@@ -68,8 +68,7 @@ class Driver:
             "scorer": {"folder": str(folder), **scorer},
         }
         self.process = subprocess.Popen(
-            [sys.executable, str(DRIVER), str(questions), str(out)]
-            + [json.dumps(settings)],
+            [sys.executable, DRIVER, questions, out, json.dumps(settings)],
             env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -259,7 +258,7 @@ def test_the_shipped_model(tmp_path):
 
 def test_without_ray_it_says_what_to_install(questions, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(BackendUnavailableError, match="engine ray: .*pip install ray"):
+    with pytest.raises(BackendUnavailableError, match=r"engine ray: .*pip install ray"):
         evaluate(
             questions, PixelScorer(), out=tmp_path / "r", engine=RayEngine(), **OPTIONS
         )
