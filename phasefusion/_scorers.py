@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 
 def load_model(name: str, **options: Any) -> Scorer:
-    """Load a Hugging Face model for `run --model` and `demo`, without progress bars."""
-    from phasefusion.scoring import HFOptionScorer
+    """Load a Hugging Face model for `run --model` and `demo`, without progress bars.
+
+    ``path="generate"`` makes a scorer of what it writes.
+    """
+    from phasefusion.scoring import HFGenerationScorer, HFOptionScorer
     from phasefusion.scoring.source import check_folder, local_folder
 
     folder = local_folder(name)  # before transformers, which is slow to load
@@ -32,7 +35,9 @@ def load_model(name: str, **options: Any) -> Scorer:
     with contextlib.suppress(ImportError):  # from_pretrained says what is missing
         logging: Any = importlib.import_module("transformers.utils.logging")
         logging.disable_progress_bar()
-    return HFOptionScorer.from_pretrained(name, **options)
+    generates = options.pop("path", "logit") == "generate"
+    kind = HFGenerationScorer if generates else HFOptionScorer
+    return kind.from_pretrained(name, **options)
 
 
 def load_scorer(spec: str, folder: str | None = None) -> Scorer:

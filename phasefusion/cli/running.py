@@ -16,11 +16,11 @@ from phasefusion.cli.application import (
     By,
     JsonFlag,
     Origin,
-    Phases,
     app,
     console,
     examples,
 )
+from phasefusion.cli.protocols import parse_values, print_plan
 from phasefusion.cli.sharding import (
     EngineName,
     EngineOption,
@@ -31,18 +31,11 @@ from phasefusion.cli.sharding import (
     show_shard,
 )
 from phasefusion.errors import RecordError
+from phasefusion.protocols import names
 
 _INTERRUPTED = 130
 #: Questions of `demo`; 40 s of processor time on a 2020s core.
 _DEMO_LIMIT = 100
-
-
-class Protocol(StrEnum):
-    """What `run` scores."""
-
-    phasefusion = "phasefusion"
-    stableeval = "stableeval"
-    quick = "quick"
 
 
 class Orders(StrEnum):
@@ -75,6 +68,26 @@ class Score(StrEnum):
 
     letter = "letter"
     text = "text"
+    text_normalised = "text-normalised"
+
+
+class AnswerPath(StrEnum):
+    """Where answers of `--model` come from."""
+
+    logit = "logit"
+    generate = "generate"
+
+
+class Constrain(StrEnum):
+    """What a generated answer is restricted to."""
+
+    letters = "letters"
+
+
+class Prior(StrEnum):
+    """What is subtracted from scores."""
+
+    blind = "blind"
 
 
 _QUESTION_FILE = (
@@ -87,10 +100,18 @@ _QUESTION_FILE = (
 )
 
 
+def _known_protocol(name: str) -> str:
+    if name not in names():
+        listed = ", ".join(map(repr, names()))
+        raise typer.BadParameter(f"{name!r} is not one of {listed}")
+    return name
+
+
 @app.command(
     epilog=examples(
         "phasefusion run questions.jsonl --model path/or/id --out runs/a",
         "phasefusion run q.csv --model path --protocol stableeval --budget 16",
+        "phasefusion run q.csv --protocol budget-sweep --values 8,16 --dry-run",
         "phasefusion run q.json --scorer mypackage.scorers:make --limit 20",
     )
     + _QUESTION_FILE
@@ -110,9 +131,22 @@ def run(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Run folder (runs/<questions>).")
     ] = None,
-    protocol: Annotated[Protocol, typer.Option()] = Protocol.phasefusion,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            callback=_known_protocol,
+            metavar="NAME",
+            help="What to score: phasefusion protocols lists them.",
+        ),
+    ] = "phasefusion",
+    values: Annotated[
+        str | None,
+        typer.Option(help="Of a sweep, such as 4,8,16,32 or left,interior."),
+    ] = None,
     budget: Budget = 8,
-    phases: Phases = 3,
+    phases: Annotated[
+        int | None, typer.Option("--phases", "-s", help="Offset grids (by protocol).")
+    ] = None,
     origin: Origin = "midpoint",
     by: Annotated[By, typer.Option(help="Divide frames or time equally.")] = By.frames,
     short: Annotated[
@@ -126,6 +160,18 @@ def run(
     score: Annotated[
         Score | None,
         typer.Option(help="Score option letters (the default) or texts, of --model."),
+    ] = None,
+    path: Annotated[
+        AnswerPath,
+        typer.Option(help="Score options of --model, or let it write its answers."),
+    ] = AnswerPath.logit,
+    constrain: Annotated[
+        Constrain | None,
+        typer.Option(help="With --path generate: valid letters of a question alone."),
+    ] = None,
+    prior: Annotated[
+        Prior | None,
+        typer.Option(help="Subtract the scores without the video, of --model."),
     ] = None,
     device: Annotated[
         str | None, typer.Option(help="torch device of --model, such as cpu or cuda:0.")
@@ -146,6 +192,10 @@ def run(
     shard: ShardOption = None,
     engine: EngineOption = EngineName.local,
     workers: WorkersOption = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print what would be scored and its cost."),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -153,14 +203,33 @@ def run(
 
     Stopped at any moment, the same command goes on where it was.
     """
+    _check_limit(limit)
+    settings: dict[str, Any] = {
+        "protocol": protocol,
+        "values": parse_values(values),
+        "budget": budget,
+        "phases": phases,
+        "origin": origin,
+        "by": by.value,
+        "short": short.value,
+        "orders": None if orders is None else orders.value,
+        "n_orders": n_orders,
+        "dense": dense,
+        "seed": seed,
+    }
+    if dry_run:
+        print_plan(questions, limit, as_json, **settings)
+        return
     if (model is None) == (scorer is None):
         raise typer.BadParameter("give either --model or --scorer")
-    _check_limit(limit)
-    options: dict[str, Any] = {}
-    if score is not None:
-        options["score"] = score.value
-    if device is not None:
-        options["device"] = device
+    given = {
+        "score": score,
+        "path": None if path is AnswerPath.logit else path,
+        "constrain": constrain,
+        "prior": prior,
+        "device": device,
+    }
+    options = {name: str(one) for name, one in given.items() if one is not None}
     if scorer is not None and options:
         raise typer.BadParameter(
             f"--{' and --'.join(options)} can be given with --model only; a scorer of "
@@ -173,16 +242,7 @@ def run(
         questions,
         made,
         out=out,
-        protocol=protocol.value,
-        budget=budget,
-        phases=phases,
-        origin=origin,
-        by=by.value,
-        short=short.value,
-        orders=None if orders is None else orders.value,
-        n_orders=n_orders,
-        dense=dense,
-        seed=seed,
+        **settings,
         limit=limit,
         threads=threads,
         on_error=on_error.value,

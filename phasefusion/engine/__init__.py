@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Protocol, TypeAlias
 
 from phasefusion.engine.drive import Limits
-from phasefusion.engine.local import Crew, LocalCrew
+from phasefusion.engine.local import Crew, LocalCrew, Prepared
 from phasefusion.engine.ray import RayEngine
 from phasefusion.engine.scheduling import Lease, Part, Poison, Scheduler, Unit
 from phasefusion.engine.shards import Shard, merge_shards
@@ -30,6 +30,7 @@ __all__ = [
     "Limits",
     "Part",
     "Poison",
+    "Prepared",
     "RayEngine",
     "Scheduler",
     "ScorerSpec",

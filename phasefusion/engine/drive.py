@@ -6,15 +6,17 @@ came of it; everything that is decided, counted and written is decided here.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from phasefusion import errors
 from phasefusion._checks import warn
 from phasefusion._runner import Runner
 from phasefusion.datasets import Item
+from phasefusion.engine.local import Prepared
 from phasefusion.engine.scheduling import Lease, Poison, Scheduler
 from phasefusion.engine.units import CostOf, units_of
 from phasefusion.engine.worker import Event, Trouble
@@ -26,6 +28,9 @@ from phasefusion.errors import (
 )
 from phasefusion.progress import Advance, Listener, follow
 from phasefusion.records import PassKey, differences, pass_key
+
+if TYPE_CHECKING:
+    from phasefusion.protocols import Plan
 
 _TICK_S = 1.0
 
@@ -91,8 +96,8 @@ class Cluster(Protocol):
     def n_workers(self) -> int:
         """How many there should be."""
 
-    def start(self, worker: str) -> None:
-        """Begin to start a worker."""
+    def start(self, worker: str, plan: Plan) -> None:
+        """Begin to start a worker: let it call `Worker.start`."""
 
     def give(
         self,
@@ -138,14 +143,14 @@ class ClusterCrew:
         self._cluster: Cluster | None = None
         self._drive: Drive | None = None
         #: The scorers are elsewhere.
-        self.scorer: Any = None
+        self.prepared = Prepared(None, {}, {})
 
-    def describe(self) -> dict[str, Any]:
-        """Start the workers; return what the first that is ready says of its scorer."""
+    def prepare(self, plan: Plan) -> dict[str, Any]:
+        """Start the workers; return what the first that is ready says of its scorers."""
         try:
             self._cluster = self._connect()
             self._drive = Drive(self._cluster, self._limits)
-            return self._drive.describe()
+            return self._drive.prepare(plan)
         except BaseException:
             self.__exit__()
             raise
@@ -154,7 +159,7 @@ class ClusterCrew:
         self, runner: Runner, items: Sequence[Item], show: bool | Listener | None
     ) -> None:
         """Make every pass of `items` that is not on disk."""
-        assert self._drive is not None, "describe() comes first"
+        assert self._drive is not None, "prepare() comes first"
         self._drive.run(runner, items, show, self._cost_of)
 
     def __enter__(self) -> ClusterCrew:
@@ -201,23 +206,26 @@ class Drive:
         self._clock = clock
         self._slots: dict[str, _Slot] = {}
         self._ready: dict[str, str] = {}  # worker -> where it is
+        self._plan: Plan | None = None
         self._facts: dict[str, Any] | None = None
         self._run: _Run | None = None
+        self._stale: set[str] = set()
         self._given: set[tuple[str, str]] = set()
 
-    def describe(self) -> dict[str, Any]:
-        """Start the workers; return what the first one says of its scorer.
+    def prepare(self, plan: Plan) -> dict[str, Any]:
+        """Start the workers; return what the first one says of its scorers.
 
         Raises
         ------
         PhaseFusionError
             If no worker can make its scorer; that of the first.
         """
+        self._plan = plan
         for number in range(1, self._cluster.n_workers + 1):
             self._start(_Slot(number))
         while self._facts is None:
             self._listen()
-        return dict(self._facts["scorer"])
+        return copy.deepcopy(self._facts["scorers"])
 
     def run(
         self,
@@ -227,6 +235,7 @@ class Drive:
         cost_of: CostOf | None = None,
     ) -> None:
         """Make every pass of `items` that is not on disk."""
+        self._replace_stale()
         total, done, groups = runner.plan(items)
         with follow(total, done, show) as advance:
             run = self._run = _Run(runner, groups, cost_of, self._limits, advance)
@@ -239,7 +248,17 @@ class Drive:
                     reason = f"it said nothing for {self._limits.timeout_s:g} s"
                     self._lose(lease.worker, reason)
         self._run = None
+        self._stale = run.busy
         run.summarise()
+
+    def _replace_stale(self) -> None:
+        """Start workers anew that are still at what others have done in the end."""
+        for worker in self._stale & self._slots.keys():
+            slot = self._slots.pop(worker)
+            self._ready.pop(worker, None)
+            self._cluster.kill(worker)
+            self._start(slot)
+        self._stale = set()
 
     def _fill(self, run: _Run) -> None:
         """Give every idle worker something to do."""
@@ -276,7 +295,8 @@ class Drive:
     def _start(self, slot: _Slot) -> None:
         slot.n_started += 1
         self._slots[slot.name] = slot
-        self._cluster.start(slot.name)
+        assert self._plan is not None
+        self._cluster.start(slot.name, self._plan)
 
     def _welcome(self, worker: str, found: dict[str, Any] | Trouble) -> None:
         """Let a worker in, if it is like the others."""
@@ -287,7 +307,7 @@ class Drive:
             return
         place = found["place"]
         self._facts = self._facts or found
-        for part in ("scorer", "versions"):
+        for part in ("scorers", "versions"):
             changed = differences(
                 _comparable(self._facts[part]), _comparable(found[part])
             )
@@ -361,6 +381,11 @@ class _Run:
         for key in runner.writer.done:
             self._note(key)
         self._leases: dict[str, Lease] = {}
+
+    @property
+    def busy(self) -> set[str]:
+        """Workers that have not said everything about their work."""
+        return set(self._leases)
 
     def _note(self, key: PassKey) -> int | None:
         number = self._number.get(key[:2])
@@ -451,9 +476,13 @@ class _Run:
             )
 
 
-def _comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return facts without the place of a model that its contents identify."""
-    return {k: v for k, v in facts.items() if k != "path" or "sha256" not in facts}
+def _comparable(facts: Any) -> Any:
+    """Return facts without the places of models that their contents identify."""
+    if not isinstance(facts, dict):
+        return facts
+    is_known = "sha256" in facts
+    kept = {k: v for k, v in facts.items() if k != "path" or not is_known}
+    return {name: _comparable(value) for name, value in kept.items()}
 
 
 def _named(item: Item) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,18 +14,37 @@ from phasefusion.engine.spec import ScorerSpec
 from phasefusion.progress import Listener
 
 if TYPE_CHECKING:
-    from phasefusion.scoring.protocol import Scorer
+    from phasefusion.protocols import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All scorers of a run.
+
+    Attributes
+    ----------
+    scorer : Scorer
+        None stands for one in another process.
+    variants : mapping
+        Scorers of further prompts.
+    facts : dict
+        What identifies them in run.json: "scorer", and "prompts" where there are any.
+    """
+
+    scorer: Any
+    variants: Mapping[Any, Any]
+    facts: dict[str, Any]
 
 
 class Crew(Protocol):
     """Workers for one run; as a context it lets them go at the end."""
 
     @property
-    def scorer(self) -> Scorer:
-        """The scorer in this process, or what stands for it."""
+    def prepared(self) -> Prepared:
+        """The scorers in this process, or what stands for them."""
 
-    def describe(self) -> dict[str, Any]:
-        """Return what identifies the scorer in run.json."""
+    def prepare(self, plan: Plan) -> dict[str, Any]:
+        """Get ready for a plan; return what identifies the scorers in run.json."""
 
     def run(
         self, runner: Runner, items: Sequence[Item], show: bool | Listener | None
@@ -64,11 +84,15 @@ class LocalCrew:
     def __init__(self, scorer: object) -> None:
         made = scorer.make() if isinstance(scorer, ScorerSpec) else scorer
         check_scorer(made)
-        self.scorer: Any = made
+        self._scorer: Any = made
+        self.prepared = Prepared(made, {}, {})
 
-    def describe(self) -> dict[str, Any]:
-        """Return what identifies the scorer in run.json."""
-        return describe_scorer(self.scorer)
+    def prepare(self, plan: Plan) -> dict[str, Any]:
+        """Get ready for a plan; return what identifies the scorers in run.json."""
+        from phasefusion.evaluate import prepare
+
+        self.prepared = prepare(self._scorer, plan)
+        return dict(self.prepared.facts)
 
     def run(
         self, runner: Runner, items: Sequence[Item], show: bool | Listener | None

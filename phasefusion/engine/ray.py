@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from phasefusion._install import remedy
 from phasefusion._runner import Runner
@@ -19,6 +19,9 @@ from phasefusion.engine.units import CostOf
 from phasefusion.engine.worker import Worker
 from phasefusion.errors import BackendUnavailableError, ScoringError, UsageError
 from phasefusion.records import PassKey
+
+if TYPE_CHECKING:
+    from phasefusion.protocols import Plan
 
 #: Events of a worker that the cluster holds; it is told to wait beyond.
 _EVENTS_AHEAD = 4
@@ -127,10 +130,10 @@ class _RayCluster:
         )
         return remote(Worker), engine.workers or room
 
-    def start(self, worker: str) -> None:
+    def start(self, worker: str, plan: Plan) -> None:
         """Begin to start a worker."""
         actor = self._actors[worker] = self._actor.remote(self._factory)
-        self._watched[actor.start.remote()] = worker
+        self._watched[actor.start.remote(plan)] = worker
 
     def give(
         self,

@@ -7,12 +7,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from phasefusion._random import fnv1a64
 from phasefusion.datasets import Item
 from phasefusion.errors import RecordError, UsageError
 from phasefusion.records.files import RUN_FILE, changes, read_run, write_whole
+
+if TYPE_CHECKING:
+    from phasefusion.protocols import Plan
 
 #: What a message lists at most.
 _SHOWN = 10
@@ -140,6 +143,21 @@ def as_shard(shard: Shard | str | None) -> Shard | None:
     if found is None:
         raise UsageError(f'shard must be such as "2/4", or "auto", not {shard!r}')
     return Shard(int(found[1]), int(found[2]))
+
+
+def check_stages(shard: Shard, plan: Plan) -> None:
+    """Refuse shards of a protocol that chooses among all questions.
+
+    Raises
+    ------
+    UsageError
+        If it does, and there is more than one shard.
+    """
+    if shard.of > 1 and any(stage.share < 1 for stage in plan.stages):
+        raise UsageError(
+            f"protocol {plan.protocol.name!r} chooses questions by the margins of all "
+            "of them, which no shard knows; run it in one, or with engine ray"
+        )
 
 
 def launched_shard(environ: Mapping[str, str]) -> Shard:

@@ -40,12 +40,17 @@ def units_of(
     left = [[runner.n_left(item) for item in group] for group in groups]
     if cost_of is None:
         cost_of = _by_size(groups, left)
-    units, n_before = [], 0
+    units, n_before, names = [], 0, set[str]()
     for group, n_left in zip(groups, left, strict=True):
         opening, costs = cost_of(group, n_left)
         parts = [Part(str(n_before + i), cost) for i, cost in enumerate(costs)]
         first = group[0]
-        name = f"{first.video} [{first.start}, {first.end}]"
+        name = first.video
+        if first.start is not None or first.end is not None:
+            name += f" [{first.start}, {first.end}]"
+        if name in names:
+            name += f" ({first.video_id})"
+        names.add(name)
         units.append(Unit(name, tuple(parts), opening))
         n_before += len(group)
     return units, items

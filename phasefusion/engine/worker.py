@@ -14,15 +14,18 @@ import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from phasefusion import errors
 from phasefusion._runner import Runner, check_scorer
 from phasefusion.datasets import Item
-from phasefusion.engine.local import describe_scorer
+from phasefusion.engine.local import Prepared
 from phasefusion.engine.spec import ScorerFactory
 from phasefusion.errors import PhaseFusionError, PhaseFusionWarning, ScoringError
 from phasefusion.records import PassKey, pass_key
+
+if TYPE_CHECKING:
+    from phasefusion.protocols import Plan
 
 #: Events that wait to be taken; a worker that is ahead by more waits itself.
 _ROOM = 4
@@ -181,20 +184,23 @@ class Worker:
 
     def __init__(self, factory: ScorerFactory) -> None:
         self._factory = factory
-        self._scorer: Any = None
+        self._prepared = Prepared(None, {}, {})
 
-    def start(self) -> dict[str, Any] | Trouble:
-        """Make the scorer; say what it is and where, or why there is none."""
-        from phasefusion.evaluate import versions
+    def start(self, plan: Plan) -> dict[str, Any] | Trouble:
+        """Make the scorers of a plan; say what they are and where, or why not."""
+        from phasefusion.evaluate import prepare, versions
 
         try:
-            self._scorer = self._factory()
-            check_scorer(self._scorer)
-            scorer = describe_scorer(self._scorer)
+            made = self._factory()
+            check_scorer(made)
+            self._prepared = prepare(made, plan)
         except Exception as error:  # whatever a model can come up with
             return Trouble.of(error)
-        place = {"node": platform.node(), "pid": os.getpid()}
-        return {"scorer": scorer, "versions": versions(), "place": place}
+        return {
+            "scorers": self._prepared.facts,
+            "versions": versions(),
+            "place": {"node": platform.node(), "pid": os.getpid()},
+        }
 
     def work(
         self,
@@ -211,7 +217,11 @@ class Worker:
         mailbox = Mailbox(done, n_phases)
         writer: Any = mailbox
         ours = replace(
-            runner, scorer=self._scorer, writer=writer, opened=mailbox.opened
+            runner,
+            scorer=self._prepared.scorer,
+            variants=self._prepared.variants,
+            writer=writer,
+            opened=mailbox.opened,
         )
         thread = threading.Thread(target=_score, args=(ours, items, mailbox))
         thread.start()

@@ -143,8 +143,10 @@ def report(run: Any) -> Report:
     RecordError
         If its files are damaged, or hold no pass yet.
     """
+    from phasefusion.report.figures import figure
+    from phasefusion.report.generated import generated
     from phasefusion.report.summary import summarise, timing
-    from phasefusion.report.table import build
+    from phasefusion.report.table import build, of_protocol
 
     folder = Path(getattr(run, "path", run))
     described = read_run(folder)
@@ -152,7 +154,10 @@ def report(run: Any) -> Report:
     if not len(passes):
         raise RecordError(f"{folder}: holds no passes yet; there is nothing to report")
     settings = described.get("settings", {})
-    numbers = summarise(described, passes, build(passes, settings))
+    table = build(of_protocol(passes, settings), settings)
+    numbers = summarise(described, passes, table)
+    numbers["generated"] = generated(folder, passes)
+    numbers["figure"] = figure(passes, settings)
     if settings.get("protocol") == "imported":
         from phasefusion.report.imported import imported
 

@@ -40,7 +40,12 @@ class Section:
 
 def sections(numbers: Mapping[str, Any]) -> list[Section]:
     """Lay the numbers of a report out; parts that were not measured are left out."""
+    from phasefusion.report.figures.table import sections as figure_sections
+    from phasefusion.report.generated import section as generated_section
+
     found = [
+        *figure_sections(numbers.get("figure")),
+        generated_section(numbers.get("generated")),
         _accuracy(numbers),
         _comparisons(numbers),
         _half_step(numbers),
@@ -71,6 +76,7 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
         arm: values["order_averaged"]["value"]
         for arm, values in numbers["accuracy"].items()
         if arm in ("single", "fusion", "union", "dense")
+        or (arm == "vote" and "fusion" not in numbers["accuracy"])
     }
     if accuracy and not all(map(math.isnan, accuracy.values())):
         parts = [
@@ -106,6 +112,17 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
                 f"{percent(values['any']['value'])} % of the questions change under "
                 "some order."
             )
+    if numbers.get("generated") and "vote" in numbers["accuracy"]:
+        from phasefusion.report.generated import NO_FUSION
+
+        lines.append(NO_FUSION)
+    if numbers.get("figure"):
+        figure = numbers["figure"]
+        where = f", section {figure['section']}" if figure["section"] else ""
+        lines.append(
+            f"The figure of this protocol (in brackets the paper's{where}): "
+            f"{figure['reproduces']}."
+        )
     if "imported" in numbers:
         from phasefusion.report.imported import headline as imported_headline
 
@@ -226,8 +243,9 @@ def _comparisons(numbers: Mapping[str, Any]) -> Section | None:
         )
         for entry in numbers["comparisons"]
     ]
+    pool = numbers["comparisons"][0]["arm"] if rows else "fusion"
     return Section(
-        "Fusion against the other arms",
+        f"{pool.capitalize()} against the other arms",
         (
             "arm",
             "all orders",
@@ -240,9 +258,9 @@ def _comparisons(numbers: Mapping[str, Any]) -> Section | None:
             "n",
         ),
         tuple(rows),
-        "Points of accuracy, fusion minus the other arm, on the same questions. Gained "
-        "and lost: consensus answers that only fusion, and only the other arm, has "
-        "right. p is McNemar's, exact and two-sided.",
+        f"Points of accuracy, {pool} minus the other arm, on the same questions. "
+        f"Gained and lost: consensus answers that only {pool}, and only the other arm, "
+        "has right. p is McNemar's, exact and two-sided.",
     )
 
 

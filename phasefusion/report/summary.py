@@ -161,27 +161,28 @@ def _accuracy(columns: ItemColumns, everywhere: NDArray[np.bool_]) -> Numbers:
 
 
 def _comparisons(columns: ItemColumns, everywhere: NDArray[np.bool_]) -> list[Numbers]:
-    """Fusion against every other arm, on the same items."""
-    if "fusion" not in columns.arms:
+    """Fusion, or the vote without posteriors, against every other arm."""
+    pool = "fusion" if "fusion" in columns.arms else "vote"
+    if pool not in columns.arms:
         return []
     found = []
     for arm in _COMPARED:
-        if arm not in columns.arms:
+        if arm not in columns.arms or arm == pool:
             continue
-        mean = columns.accuracy["fusion"] - columns.accuracy[arm]
+        mean = columns.accuracy[pool] - columns.accuracy[arm]
         usable = everywhere & ~np.isnan(mean)
         found.append(
             {
-                "arm": "fusion",
+                "arm": pool,
                 "against": arm,
                 "n": int(usable.sum()),
                 "order_averaged_points": _points(mean[usable]),
                 "first_order": _paired(
-                    columns.first_order["fusion"][usable],
+                    columns.first_order[pool][usable],
                     columns.first_order[arm][usable],
                 ),
                 "consensus": _paired(
-                    columns.consensus["fusion"][usable], columns.consensus[arm][usable]
+                    columns.consensus[pool][usable], columns.consensus[arm][usable]
                 ),
             }
         )
@@ -326,9 +327,7 @@ def _grid_of(settings: Mapping[str, Any], arm: str) -> PhaseGrid | None:
     """Return the unshifted grid of an arm, derived ones included."""
     for entry in settings.get("arms", ()):
         if entry["arm"] == arm and not entry["shifted"]:
-            return PhaseGrid.from_dict(
-                {k: v for k, v in entry.items() if k not in ("arm", "shifted")}
-            )
+            return PhaseGrid.from_dict({name: entry[name] for name in settings["grid"]})
     if arm == "single" and "grid" in settings:
         grid = PhaseGrid.from_dict(settings["grid"])
         return PhaseGrid(grid.budget, 1, grid.origin, by=grid.by, short=grid.short)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from phasefusion.fusion import fuse_items
 from phasefusion.grid import PhaseGrid
+from phasefusion.records import ARMS as RECORDED
 from phasefusion.records import ItemInfo, Passes
 from phasefusion.stats import consensus, majority_vote
 
@@ -98,6 +99,28 @@ class _Block:
 
     logp: NDArray[np.float64]
     answer: NDArray[np.int64]
+
+
+def of_protocol(passes: Passes, settings: Mapping[str, Any]) -> Passes:
+    """Return the passes of the arms that the general report is about.
+
+    Those that a protocol adds under other names are for its own figure. Runs of which
+    the arms are not described, as imported ones, keep all.
+    """
+    if not settings.get("arms"):
+        return passes
+    chosen = np.isin(passes.arm.astype(str), RECORDED)
+    if chosen.all():
+        return passes
+    columns = {
+        name: getattr(passes, name)[chosen]
+        for name in Passes.__slots__
+        if name not in ("items", "invalid")
+    }
+    invalid = tuple(
+        why for why, keep in zip(passes.invalid, chosen, strict=True) if keep
+    )
+    return Passes(items=passes.items, invalid=invalid, **columns)
 
 
 def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
@@ -215,7 +238,8 @@ def _block(
 
 def _single_phase(settings: Mapping[str, Any], shifted: bool) -> Fraction | None:
     """Phase of the single pass on this origin, in steps; None for a foreign run."""
-    if "grid" not in settings:
+    drawn = any("draw" in entry for entry in settings.get("arms", ()))
+    if "grid" not in settings or drawn:
         return None
     grid = PhaseGrid.from_dict(settings["grid"])
     origin = grid.origin
@@ -245,12 +269,24 @@ class _Maker:
             block = blocks["phase"]
             views = [self._pass(block, s) for s in range(block.logp.shape[1])]
             made |= {f"phase {s}": view for s, view in enumerate(views)}
-            made["fusion"] = self._fusion(block)
+            if self.has_posteriors(block):
+                made["fusion"] = self._fusion(block)
             made["vote"] = self._vote(np.stack([v.answer for v in views], axis=1))
             view = self._single_view(single, block.logp.shape[1])
             if "single" not in made and view is not None:
                 made["single"] = made[f"phase {view}"]
         return made
+
+    def has_posteriors(self, block: _Block) -> bool:
+        """Whether answers come with log-probabilities, as generated ones do not.
+
+        Passes that are all missing say nothing against it.
+        """
+        answered = block.answer >= 0
+        with_values: NDArray[np.bool_] = np.logical_not(
+            np.isnan(block.logp).any(axis=-1)
+        )
+        return bool(with_values[answered].any() or not answered.any())
 
     def pooled_top(self, block: _Block) -> NDArray[np.float64]:
         """Pool all phases and orders of every item; its greatest posterior."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from phasefusion._checks import warn
 from phasefusion._install import HUGGING_FACE
@@ -17,8 +18,16 @@ from phasefusion.errors import (
     PhaseFusionError,
     ScoringError,
 )
-from phasefusion.pixels import PatchSettings, find_config, pixel_settings
-from phasefusion.scoring.source import json_file, one_line
+from phasefusion.pixels import (
+    Exact,
+    PatchSettings,
+    PlaneSettings,
+    find_config,
+    pixel_settings,
+)
+from phasefusion.scoring.source import OWN_FAMILIES, json_file, one_line
+
+Pixels: TypeAlias = PatchSettings | PlaneSettings
 
 
 def backend() -> tuple[Any, Any]:
@@ -76,18 +85,38 @@ def loading(source: str, what: str) -> Iterator[None]:
         ) from error
 
 
-def unpack(
-    model: Any, processor: Any, tokenizer: Any, pixels: PatchSettings | None
-) -> tuple[Any, str, PatchSettings]:
-    """Find tokenizer, chat template and pixel settings in what the caller has."""
-    config: Mapping[str, Any] = {}
+def check_model(model: Any) -> None:
+    """Refuse what has no logits to score.
+
+    Raises
+    ------
+    ScoringError
+    """
+    inner = getattr(model, "get_base_model", None)
+    inside = inner() if callable(inner) else model
+    can_generate = getattr(inside, "can_generate", None)
+    if not hasattr(model, "config") or not callable(can_generate):
+        raise ScoringError(
+            f"the model is a {type(model).__name__}; it must be a model of "
+            "transformers, as AutoModelForImageTextToText loads it"
+        )
+    if not can_generate():
+        raise ScoringError(
+            f"a {type(inside).__name__} gives no logits of tokens, so that nothing can "
+            "be scored; load it with AutoModelForImageTextToText"
+        )
+
+
+def unpack(processor: Any, tokenizer: Any) -> tuple[Any, str, Any]:
+    """Find tokenizer, chat template and processor in what the caller has.
+
+    The processor is None where a tokenizer was given in its place.
+    """
     if processor is not None and hasattr(processor, "tokenizer"):
         tokenizer = processor.tokenizer if tokenizer is None else tokenizer
-        video = getattr(processor, "video_processor", None)
-        video = getattr(processor, "image_processor", None) if video is None else video
-        config = video.to_dict() if video is not None else {}
-    elif tokenizer is None:
-        tokenizer = processor
+    else:
+        tokenizer = processor if tokenizer is None else tokenizer
+        processor = None
     if tokenizer is None or not hasattr(tokenizer, "apply_chat_template"):
         raise ScoringError(
             "a tokenizer or a processor with a tokenizer is needed; got "
@@ -100,37 +129,61 @@ def unpack(
             "the tokenizer has no chat template, so the place of the video in the "
             "prompt is unknown; set tokenizer.chat_template"
         )
-    if pixels is None:
-        pixels = model_pixels(config, model.config)
-    if not isinstance(pixels, PatchSettings):
-        raise ScoringError(
-            f"pixels is {pixels!r}; this model takes a phasefusion.pixels.PatchSettings"
-        )
-    return tokenizer, template, pixels
+    return tokenizer, template, processor
 
 
-def model_pixels(config: Mapping[str, Any], model_config: Any) -> PatchSettings:
+def processor_pixels(processor: Any) -> Mapping[str, Any]:
+    """Return the video settings of a processor, else its settings for pictures."""
+    for part in ("video_processor", "image_processor"):
+        inner = getattr(processor, part, None)
+        if inner is not None:
+            settings: Mapping[str, Any] = inner.to_dict()
+            return settings
+    return {}
+
+
+def model_pixels(config: Mapping[str, Any], model_config: Any) -> Pixels:
     """Return the settings of a preprocessor file for the model's own family."""
+    family = OWN_FAMILIES[model_config.model_type]
     with _as_scoring_error():
-        pixels = pixel_settings(
-            config, model_config.vision_config, family=model_config.model_type
+        vision = model_config.vision_config if family.startswith("qwen") else None
+        return pixel_settings(config, vision, family=family)
+
+
+def checked_pixels(pixels: Any, model_config: Any) -> Pixels:
+    """Return settings given by the user, if they are of the model's kind."""
+    own = model_pixels({}, model_config)
+    if not isinstance(pixels, type(own)):
+        raise ScoringError(
+            f"pixels is {pixels!r}; this model takes a phasefusion.pixels."
+            f"{type(own).__name__}"
         )
-    assert isinstance(pixels, PatchSettings)  # the scorer serves no other family
     return pixels
 
 
 def limited(
-    pixels: PatchSettings,
+    pixels: Pixels,
     size: Sequence[int] | None,
     min_pixels: int | None,
     max_pixels: int | None,
-) -> PatchSettings:
+) -> Pixels:
     """Return the settings with what the user wants in their place."""
     with _as_scoring_error():
-        pixels = pixels.with_limits(
-            size=size, min_pixels=min_pixels, max_pixels=max_pixels
-        )
-    return pixels
+        if isinstance(pixels, PatchSettings):
+            return pixels.with_limits(
+                size=size, min_pixels=min_pixels, max_pixels=max_pixels
+            )
+        if min_pixels is not None or max_pixels is not None:
+            raise FrameError(
+                "min_pixels and max_pixels are of the Qwen-VL families; the frames of "
+                "this model have one size, which size=(height, width) sets"
+            )
+        if size is None:
+            return pixels
+        if len(size) != 2 or min(size) < 1:
+            raise FrameError(f"size is {size!r}; it must be (height, width)")
+        rule = Exact(int(size[0]), int(size[1]))
+        return replace(pixels, resizes=(rule,), crop=None)
 
 
 @contextlib.contextmanager
@@ -179,7 +232,37 @@ def read_json(
 def warn_defaults(source: str) -> None:
     """Warn that a checkpoint does not say how it wants its pixels."""
     warn(
-        f"{source} has no preprocessor file: the Qwen-VL defaults for size, mean and "
-        "std are used; give size=(height, width) or pixels=PatchSettings(...)",
+        f"{source} has no preprocessor file: the defaults of its family for size, mean "
+        "and std are used; give size=(height, width) or pixels=...",
         FallbackWarning,
     )
+
+
+def load_tokenizer(transformers: Any, source: str, **where: Any) -> Any:
+    """Load a tokenizer, of either of the names that its class has had.
+
+    transformers 5 writes the name TokenizersBackend into checkpoints, which 4 does not
+    know as its own PreTrainedTokenizerFast.
+    """
+    try:
+        return transformers.AutoTokenizer.from_pretrained(source, **where)
+    except ValueError as error:
+        if "TokenizersBackend" not in str(error):
+            raise
+    return transformers.PreTrainedTokenizerFast.from_pretrained(source, **where)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether an exception says that memory ran out, on any device.
+
+    Examples
+    --------
+    >>> is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory"))
+    True
+    >>> is_out_of_memory(RuntimeError("shapes cannot be multiplied"))
+    False
+    """
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    says = ("out of memory", "can't allocate memory", "not enough memory")
+    return isinstance(error, RuntimeError) and any(t in str(error) for t in says)

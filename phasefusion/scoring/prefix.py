@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,16 +56,45 @@ class VisualInputs:
 
     Parameters
     ----------
-    rows : ndarray, shape (t * gh * gw, values a patch), float32
-    grid_thw : (int, int, int)
-        Patches over time, down and across, before merging.
-    second_per_grid : float
-        Seconds between temporal patches.
+    arrays : mapping of str to ndarray
+        Keyword arguments of the model for one row. Those of several rows are joined
+        along the first axis, whatever the model's family.
+    token_id : int
+        The token whose places in a row the frames take.
+    kinds : mapping of str to mapping of int to int
+        Keyword arguments with one number a token that depends on the token's id alone:
+        ``{"mm_token_type_ids": {id of the video token: 2}}``. Other tokens get 0.
     """
 
-    rows: NDArray[np.float32]
-    grid_thw: tuple[int, int, int]
-    second_per_grid: float
+    arrays: Mapping[str, NDArray[Any]]
+    token_id: int
+    kinds: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+
+
+def forward_parameters(model: Any) -> frozenset[str]:
+    """Return the names of the inputs that a model takes.
+
+    Wrappers that pass everything on, such as those of adapters and compilers, name
+    none; the model inside is asked.
+
+    Raises
+    ------
+    ScoringError
+        If no input is named, so that a needed one could be lost in silence.
+    """
+    for _ in range(4):
+        names = frozenset(inspect.signature(model.forward).parameters)
+        if "input_ids" in names:
+            return names
+        inner = getattr(model, "get_base_model", None)
+        inside = inner() if callable(inner) else getattr(model, "_orig_mod", None)
+        if inside is None or inside is model:
+            break
+        model = inside
+    raise ScoringError(
+        f"{type(model).__name__}.forward does not name its inputs (input_ids among "
+        "them); give the model of transformers itself"
+    )
 
 
 def common_prefix(rows: Sequence[Row]) -> int:
@@ -91,7 +120,7 @@ def common_prefix(rows: Sequence[Row]) -> int:
 
 
 class ForwardPasses:
-    """Runs rows through a Qwen-VL model and reads log-probabilities.
+    """Runs rows through a model and reads log-probabilities.
 
     Parameters
     ----------
@@ -117,14 +146,13 @@ class ForwardPasses:
         if batch_size is not None and batch_size < 1:
             raise ScoringError(f"batch_size is {batch_size}; it must be at least 1")
         self.model = model
-        self.video_token_id = int(model.config.video_token_id)
         self.pad_id = pad_id
         self.batch_size = batch_size
         self.reuse_prefix = reuse_prefix
         self._warned = False
         # Names move between transformers versions: mm_token_type_ids came with 5,
         # past_key_values is becoming cache.
-        self._accepts = frozenset(inspect.signature(model.forward).parameters)
+        self._accepts = forward_parameters(model)
         self._cache_name = "cache" if "cache" in self._accepts else "past_key_values"
 
     def run(self, rows: Sequence[Row], visual: VisualInputs) -> list[RowScores]:
@@ -157,7 +185,7 @@ class ForwardPasses:
         self, rows: Sequence[Row], visual: VisualInputs
     ) -> list[RowScores] | None:
         n_prefix = common_prefix(rows)
-        problem = self._shared_part_problem(rows[0].ids, n_prefix)
+        problem = self._shared_part_problem(rows[0].ids, n_prefix, visual.token_id)
         if problem:
             self._warn_once(problem)
             return None
@@ -175,37 +203,45 @@ class ForwardPasses:
         if problem:
             self._warn_once(problem)
             return None
-        start = self._next_position(head, inputs)
+        start, n_axes = self._next_position(head, inputs)
         scores: list[RowScores] = []
         n_left = len(rows)
         for chunk in _chunks(rows, self.batch_size or len(rows)):
             n_left -= len(chunk)
             shared = _clone(cache) if n_left else cache
-            scores += self._tails(chunk, n_prefix, shared, start)
+            scores += self._tails(chunk, n_prefix, shared, (start, n_axes))
         return scores
 
     def _tails(
-        self, chunk: Sequence[Row], n_prefix: int, cache: Any, start: int
+        self,
+        chunk: Sequence[Row],
+        n_prefix: int,
+        cache: Any,
+        position: tuple[int, int],
     ) -> list[RowScores]:
         import torch
 
         cache.batch_repeat_interleave(len(chunk))
         ids, mask = self._padded([row.ids[n_prefix:] for row in chunk])
         seen = mask.new_ones((len(chunk), n_prefix))
+        start, n_axes = position
         positions = torch.arange(start, start + ids.shape[1], device=ids.device)
+        shape = (n_axes, len(chunk), -1) if n_axes > 1 else (len(chunk), -1)
         keep = _union([row.at for row in chunk])
         out = self.model(
             input_ids=ids,
             attention_mask=torch.cat([seen, mask], dim=1),
-            position_ids=positions.expand(3, len(chunk), -1),
+            position_ids=positions.expand(shape),
             use_cache=True,
             **{self._cache_name: cache},
             **self._keep(keep - n_prefix),
         )
         return self._read(out.logits, keep, chunk, offset=n_prefix)
 
-    def _shared_part_problem(self, ids: NDArray[np.int64], n_prefix: int) -> str:
-        last_video = int(np.flatnonzero(ids == self.video_token_id)[-1])
+    def _shared_part_problem(
+        self, ids: NDArray[np.int64], n_prefix: int, token_id: int
+    ) -> str:
+        last_video = int(np.flatnonzero(ids == token_id)[-1])
         if n_prefix < last_video + 2:  # a text token after the video tells positions
             return "the prompts differ before the end of the video"
         layers = getattr(self.model.config.get_text_config(), "layer_types", None) or ()
@@ -223,17 +259,23 @@ class ForwardPasses:
                 FallbackWarning,
             )
 
-    def _next_position(self, head: torch.Tensor, visual: dict[str, Any]) -> int:
+    def _next_position(
+        self, head: torch.Tensor, visual: dict[str, Any]
+    ) -> tuple[int, int]:
         """Return the position of the first text token after a shared prefix.
 
-        Read off the last prefix token. The model's own `rope_deltas` counts from the
-        highest position instead, which in a long video belongs to a frame.
+        And the number of axes that positions have. Where frames have positions of
+        their own, it is read off the last prefix token. The model's own `rope_deltas`
+        counts from the highest position instead, which in a long video belongs to a
+        frame.
         """
-        index = self.model.model.get_rope_index
+        index = getattr(getattr(self.model, "model", None), "get_rope_index", None)
+        if index is None:
+            return head.shape[1], 1
         known = inspect.signature(index).parameters
         inputs = {name: value for name, value in visual.items() if name in known}
         positions, _ = index(input_ids=head, **inputs)
-        return int(positions[0, 0, -1]) + 1
+        return int(positions[0, 0, -1]) + 1, len(positions)
 
     def _padded(
         self, sequences: Sequence[NDArray[np.int64]]
@@ -250,23 +292,23 @@ class ForwardPasses:
         return torch.from_numpy(table).to(device), torch.from_numpy(mask).to(device)
 
     def _visual(self, ids: torch.Tensor, visual: VisualInputs) -> dict[str, Any]:
+        """Return what the model takes beside the ids, for as many rows.
+
+        Of numbers a token, those that this version of the model does not take are left
+        out: it places the frames by the ids alone. Left out where they are taken, the
+        frames would be placed as if they were text, and nothing said.
+        """
         import torch
 
-        n = len(ids)
-        pixels = torch.from_numpy(visual.rows).to(ids.device)
-        inputs: dict[str, Any] = {
-            "pixel_values_videos": pixels.repeat(n, 1),
-            "video_grid_thw": torch.tensor([visual.grid_thw] * n, device=ids.device),
-        }
-        if "mm_token_type_ids" in self._accepts:
-            # Left out, the model places the video's tokens as if they were text, and
-            # says nothing.
-            kinds = 2 * (ids == self.video_token_id).int()
-            inputs["mm_token_type_ids"] = kinds
-        if "second_per_grid_ts" in self._accepts:
-            inputs["second_per_grid_ts"] = torch.tensor(
-                [visual.second_per_grid] * n, device=ids.device
-            )
+        inputs: dict[str, Any] = {}
+        for name, values in visual.arrays.items():
+            array = np.concatenate([values] * len(ids)) if len(ids) > 1 else values
+            inputs[name] = torch.from_numpy(np.ascontiguousarray(array)).to(ids.device)
+        for name, numbers in visual.kinds.items():
+            if name in self._accepts:
+                inputs[name] = torch.zeros_like(ids, dtype=torch.int32)
+                for token, number in numbers.items():
+                    inputs[name][ids == token] = number
         return inputs
 
     def _keep(self, positions: NDArray[np.int64]) -> dict[str, Any]:

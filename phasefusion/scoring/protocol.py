@@ -13,6 +13,7 @@ from phasefusion.errors import OptionError, ScoringError
 from phasefusion.orders import MAX_LETTERS, validate
 
 if TYPE_CHECKING:
+    from phasefusion.scoring.generation import GeneratedAnswers
     from phasefusion.video import Clip
 
 Kind = Literal["letter", "text", "text-normalised"]
@@ -35,6 +36,7 @@ class OptionScores:
     option_mass : array_like, shape (S, M), float64
         Probability that the model gives to the options together; NaN for an invalid
         pass. Far below 1 means that the model wants to say something else.
+        Log-probabilities from which a prior was subtracted add up to 1 instead.
     orders : array_like, shape (M, K), int64
         ``orders[m, pos]`` is the number of the option shown at position ``pos``.
     kind : {"letter", "text", "text-normalised"}
@@ -130,6 +132,10 @@ class Scorer(Protocol):
     take frames of that size as they are; `Clip.info` tells the size in the file. A
     scorer without it gets frames as decoded.
 
+    It may have ``pinned(n_frames)``, which returns the scorer to use in its place for
+    arms of at most `n_frames` frames a pass, one that looks at all of them at the same
+    size. `evaluate` asks for it before anything else.
+
     Notes
     -----
     A run that is continued asks only for the phases and orders that are not on disk,
@@ -157,7 +163,7 @@ class Scorer(Protocol):
         options: Sequence[str],
         *,
         orders: ArrayLike | None = None,
-    ) -> OptionScores | ArrayLike:
+    ) -> OptionScores | GeneratedAnswers | ArrayLike:
         """Score every option in every phase of `clip` and every option order.
 
         Parameters
@@ -172,10 +178,10 @@ class Scorer(Protocol):
 
         Returns
         -------
-        scores : OptionScores or array_like, shape (S, M, K)
-            Either `OptionScores`, or natural log-probabilities alone: entry
-            ``[s, m, k]`` belongs to the option that was given as number ``k``,
-            wherever order ``m`` shows it. Of these alone, the option mass is the sum
+        scores : OptionScores, GeneratedAnswers or array_like, shape (S, M, K)
+            `OptionScores`, texts that a model wrote, or natural log-probabilities
+            alone: entry ``[s, m, k]`` belongs to the option that was given as number
+            ``k``, wherever order ``m`` shows it. Of these alone, the option mass is the sum
             of their exponentials over the options, and a row of NaN is an invalid
             pass.
         """

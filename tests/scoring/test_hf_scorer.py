@@ -141,10 +141,10 @@ def test_repeated_options_are_merged_onto_the_first(clip, scorer):
 
 def letters_of(scorer, clip, options, orders):
     """Scores without the merging step."""
-    from phasefusion.scoring import huggingface
+    from phasefusion.scoring import questions
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(huggingface, "merge_repeats", lambda logp, first: logp)
+        patch.setattr(questions, "merge_repeats", lambda logp, first: logp)
         return scorer.score(clip, QUESTION, options, orders=orders).logprobs
 
 
@@ -392,7 +392,7 @@ def test_a_template_without_a_video_is_refused(build, model, clip):
 def test_a_system_turn_is_part_of_the_prompt(model, tokenizer, build, clip, scorer):
     prompt = PromptTemplate(system="Look closely.")
     told = HFOptionScorer(model, tokenizer, size=build.SIZE, prompt=prompt)
-    assert "system\nLook closely.<|im_end|>" in told._chat("?", ["a", "b"])
+    assert "system\nLook closely.<|im_end|>" in told._asker.chat("?", ["a", "b"])
     scores = told.score(clip, QUESTION, OPTIONS)
     other = scorer.score(clip, QUESTION, OPTIONS)
     assert np.abs(scores.logprobs - other.logprobs).max() > 1e-3
@@ -489,7 +489,7 @@ def test_from_pretrained(checkpoint, clip, scorer):
     assert about["transformers"] == transformers.__version__
     assert about["prompt"]["text"] == PromptTemplate().text
     assert about["pixels"]["size"] == [16, 24]
-    ids = loaded._tokenizer.convert_tokens_to_ids(["A", "B"])
+    ids = loaded._asker.tokenizer.convert_tokens_to_ids(["A", "B"])
     assert about["letter_tokens"] == {"L": {"A": ids[0], "B": ids[1]}}
     half = HFOptionScorer.from_pretrained(checkpoint, device="cpu", dtype="bfloat16")
     assert half.describe()["dtype"] == "bfloat16"
@@ -527,7 +527,9 @@ def test_a_size_that_would_be_chosen_anew_is_kept(model, tokenizer, clip):
     scorer = HFOptionScorer(model, tokenizer, **limits)
     size = scorer.frame_size(20, 30, 4)
     assert scorer.frame_size(*size, 4) != size
-    info = SimpleNamespace(height=20, width=30)
+    info = SimpleNamespace(
+        height=20, width=30, start_s=0.0, duration_s=8.0, vfr=True, fps=None
+    )
     small = replace(clip, frames=phasefusion.resize(clip.frames, size), info=info)
     np.testing.assert_array_equal(
         scorer.score(small, QUESTION, OPTIONS).logprobs,

@@ -18,8 +18,10 @@ from phasefusion.tinyvlm import model_dir
 
 MAKE = "give a folder as save_pretrained writes it, with the processor's files"
 SERVED = (
-    "is not served; served are qwen2_5_vl, qwen2_vl. Any other model can be wrapped in "
-    "a class with a score method"
+    "is not served; served are internvl, llava_next_video, llava_onevision, "
+    "qwen2_5_vl, qwen2_vl, qwen3_vl, qwen3_vl_moe, smolvlm, and with its processor any "
+    "other that AutoModelForImageTextToText loads. Any other model can be wrapped in a "
+    "class with a score method"
 )
 
 
