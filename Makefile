@@ -7,7 +7,7 @@ CACHE = .cache
 C_FILES = $(wildcard csrc/*/*.c csrc/*/*.h)
 ALL_C = $(C_FILES) $(wildcard tests/c/*.c tests/c/*.h)
 
-.PHONY: help demo test setup lint format sanitize fuzz bench bench-table notebooks wheel clean
+.PHONY: help demo test setup lint format sanitize fuzz bench bench-table coverage notebooks wheel clean
 
 help:
 	@echo "make demo       set up, run the shipped model on the shipped clips, show the report"
@@ -19,6 +19,7 @@ help:
 	@echo "make fuzz       any bytes through decoder, subtitles, resize, each for SECONDS (60)"
 	@echo "make bench      every benchmark; exit 1 where a goal is missed"
 	@echo "make bench-table  what the last make bench measured, into README and docs"
+	@echo "make coverage   how often intervals cover and tests reject, into docs/coverage.md"
 	@echo "make notebooks  execute the notebooks in place"
 	@echo "make wheel      build the abi3 wheel and the source archive into dist/"
 	@echo "make clean      remove what was built, the virtual environment too"
@@ -138,6 +139,9 @@ bench: setup $(VENV)/.peers
 
 bench-table: setup
 	@$(PY) benchmarks/_table.py $(BENCH)
+
+coverage: setup
+	@$(PY) benchmarks/coverage.py --write docs/coverage.md
 
 notebooks: setup
 	@for file in notebooks/*.ipynb; do echo "== $$file"; \

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from phasefusion import cache as cache
     from phasefusion import importers as importers
     from phasefusion import orders, pixels, planning, samplers, scoring, stats
+    from phasefusion import simulate as simulate
     from phasefusion import subtitles as subtitles
     from phasefusion import tinyvlm as tinyvlm
     from phasefusion import video as video
@@ -58,7 +59,7 @@ _HOME = {
     "resize_normalize": "frames",
 }
 _MODULES = {"audit", "cache", "importers", "orders", "pixels", "planning", "samplers"}
-_MODULES |= {"scoring", "stats", "subtitles", "tinyvlm", "video"}
+_MODULES |= {"scoring", "simulate", "stats", "subtitles", "tinyvlm", "video"}
 
 __all__ = [
     "Clip",

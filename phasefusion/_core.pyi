@@ -37,16 +37,17 @@ def sampler_segments(last: int, n_index: int, /) -> NDArray[np.int64]: ...
 # posterior
 def fuse(
     logp: NDArray[np.float64],
-    n_options: NDArray[np.int64],
+    n_options: NDArray[np.int64] | None,
     tie_seeds: NDArray[np.uint64],
     pool: int,
     missing: int,
+    with_passes: bool,
     /,
 ) -> tuple[
     NDArray[np.float64],
     NDArray[np.float64],
     NDArray[np.int64],
-    NDArray[np.int64],
+    NDArray[np.uint8],
     NDArray[np.int64],
     NDArray[np.int64],
     NDArray[np.float64],

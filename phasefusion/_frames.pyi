@@ -6,6 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 def cpu_level() -> Literal["scalar", "avx2", "avx512"]: ...
+def distance(
+    a: NDArray[np.uint8], b: NDArray[np.uint8], kind: int, /
+) -> NDArray[np.float64]: ...
 def patches_from_planes(
     planes: NDArray[np.float32],
     rows: NDArray[np.float32],

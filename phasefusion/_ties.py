@@ -41,20 +41,24 @@ class TieSeeds:
 
 def pool_rows(
     rows: NDArray[np.float64],
-    n_options: NDArray[np.int64],
+    n_options: NDArray[np.int64] | None,
     seeds: TieSeeds,
-    codes: tuple[int, int],
+    codes: tuple[int, int, bool],
 ) -> tuple[NDArray[Any], ...]:
     """Results of the kernel; rows with a tie are pooled again with their seeds."""
-    kept = np.repeat(n_options, seeds.n_rows) if seeds.n_rows > 1 else n_options
+    kept = n_options
+    if kept is not None and seeds.n_rows > 1:
+        kept = np.repeat(kept, seeds.n_rows)
     results: tuple[NDArray[Any], ...] = _core.fuse(
         rows, kept, np.zeros(len(rows), np.uint64), *codes
     )
-    # a pass with a tie has a margin of 0
-    passes = np.flatnonzero(results[6].ravel() == 0.0) // rows.shape[1]
-    again = np.union1d(passes, np.flatnonzero(results[3] > 1))
+    again = np.flatnonzero(results[3] > 1)
+    if results[6].size:  # a pass with a tie has a margin of 0
+        passes = np.flatnonzero(results[6].ravel() == 0.0) // rows.shape[1]
+        again = np.union1d(passes, again)
     if len(again):
-        made = _core.fuse(rows[again], kept[again], seeds.of(again), *codes)
+        own = None if kept is None else kept[again]
+        made = _core.fuse(rows[again], own, seeds.of(again), *codes)
         for whole, part in zip(results, made, strict=True):
             whole[again] = part
     return results

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion import _core
 from phasefusion._checks import warn
 from phasefusion._random import MAX_OPTIONS, check_ids, tie_priority
+from phasefusion._results import Result
 from phasefusion._ties import RowNumbers, TieSeeds, pool_rows
 from phasefusion.errors import PhaseFusionWarning, PosteriorError
 from phasefusion.orders import to_content, validate
@@ -39,7 +40,7 @@ _INVALID = ("", "NaN", "+inf", "no finite log-probability")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FusedPosterior:
+class FusedPosterior(Result):
     """Posterior pooled over passes, with what each pass said.
 
     Shapes are those of one item; `fuse_items` puts an axis of items in front. "..." is
@@ -109,8 +110,8 @@ class FusedPosterior:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightedPosterior:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class WeightedPosterior(Result):
     """Posterior of a position-weighted ensemble; see `position_weighted`."""
 
     total: NDArray[np.float64]
@@ -145,9 +146,11 @@ def _logp(values: ArrayLike, n_dims: tuple[int, ...], shapes: str) -> Any:
 
 def _options(
     n_options: ArrayLike | None, shape: tuple[int, ...], width: int
-) -> NDArray[np.int64]:
-    """Options of each item, checked against the padded width."""
-    given = np.asarray(width if n_options is None else n_options)
+) -> NDArray[np.int64] | None:
+    """Options of each item, checked against the padded width; None for all of it."""
+    if n_options is None:
+        return None
+    given = np.asarray(n_options)
     if given.dtype.kind not in "iu" or given.shape not in ((), shape):
         raise PosteriorError(
             f"n_options must be an int or integers of shape {shape}, it is "
@@ -193,6 +196,7 @@ def fuse_items(
     phases: Sequence[Any] | None = None,
     item_ids: Sequence[str] | None = None,
     seed: int = 0,
+    passes: bool = True,
 ) -> FusedPosterior:
     """Pool the posteriors of many items at once; see `fuse` for one.
 
@@ -208,6 +212,9 @@ def fuse_items(
     item_ids : sequence of str, length n, optional
         For the tie priority; the row number by default. Give ids wherever the same
         items are pooled twice, or ties will look like changed answers.
+    passes : bool, default True
+        Whether to say also what each pass says alone. Without, `phase_answers` and
+        `phase_margins` have shape (n, 0) and the call takes about half as long.
 
     Returns
     -------
@@ -230,7 +237,7 @@ def fuse_items(
     if len(ids) != len(array):
         raise PosteriorError(f"{len(ids)} item ids were given for {len(array)} items")
     kept = _options(n_options, array.shape[:1], array.shape[-1])
-    rules = _Rules(over, pool, missing, strict, phases, seed)
+    rules = _Rules(over, pool, missing, strict, phases, seed, passes)
     return _fuse(array, kept, ids, True, rules)
 
 
@@ -244,11 +251,12 @@ class _Rules:
     strict: bool
     phases: Sequence[Any] | None
     seed: int
+    passes: bool = True
 
 
 def _fuse(
     array: NDArray[np.float64],
-    n_options: NDArray[np.int64],
+    n_options: NDArray[np.int64] | None,
     ids: Sequence[str],
     named: bool,
     rules: _Rules,
@@ -257,6 +265,7 @@ def _fuse(
     codes = (
         _choice(rules.pool, _POOLS, "pool"),
         _choice(rules.missing, _MISSING, "missing"),
+        rules.passes,
     )
     pool_orders = _over(rules.over)
     if 0 in array.shape[1:]:
@@ -280,6 +289,8 @@ def _fuse(
 
     def of_passes(values: NDArray[Any]) -> NDArray[Any]:
         """Back to (n, S) or (n, S, M), phases in the order in which they came."""
+        if not rules.passes and values.size == 0:
+            return values.reshape(n, 0)
         cube = values.reshape(n, n_rows, n_first, n_second)
         cube = cube[:, 0] if pool_orders else np.moveaxis(cube[..., 0], 1, 2)
         if moved:
@@ -296,10 +307,11 @@ def _fuse(
             f"{len(reasons)} invalid passes, the first: {reasons[0]}; strict=False "
             "counts them as missing"
         )
-    needed = n_first * n_second if rules.missing == "complete" else 1
-    for row in np.flatnonzero((n_valid >= needed) & (answers < 0)):
-        where = f"item {ids[row // n_rows]!r}: " if named else ""
-        reasons += (f"{where}every option is vetoed by a -inf",)
+    if rules.pool == "loglinear":
+        needed = n_first * n_second if rules.missing == "complete" else 1
+        for row in np.flatnonzero((n_valid >= needed) & (answers < 0)):
+            where = f"item {ids[row // n_rows]!r}: " if named else ""
+            reasons += (f"{where}every option is vetoed by a -inf",)
     shape = (n, n_rows) if array.ndim == 4 and not pool_orders else (n,)
     return FusedPosterior(
         posterior=posteriors.reshape(*shape, width),
@@ -422,7 +434,8 @@ def _single_passes(
     kept = _options(n_options, shape, width)
     rows = np.ascontiguousarray(array).reshape(-1, 1, width)
     no_seeds = np.zeros(len(rows), np.uint64)
-    results = _core.fuse(rows, kept.ravel(), no_seeds, 0, 0)
+    own = None if kept is None else kept.ravel()
+    results = _core.fuse(rows, own, no_seeds, 0, 0, False)
     state = results[7][:, 0]
     if strict and state.any():
         row = int(np.flatnonzero(state)[0])

@@ -104,6 +104,26 @@ def sampler_segments(last: int, n: int) -> list[int]:
     return [int(seg / 2 + round(seg * i)) for i in range(n)]
 
 
+# ---------------------------------------------------------------- frames
+
+
+def distance(a, b, kind):
+    """Distances of frames (n, pixels, 3); see _frames.distance."""
+    found = []
+    for x, y in zip(a.astype(int), b.astype(int), strict=True):
+        if kind == 0:
+            found.append(np.abs(x - y).mean() / 255)
+        elif kind == 1:
+            found.append(math.sqrt(((x - y) ** 2).mean()) / 255)
+        else:
+            shares = [
+                np.array([np.bincount(z[:, c] // 8, minlength=32) for c in range(3)])
+                for z in (x, y)
+            ]
+            found.append(np.abs(shares[0] - shares[1]).sum() / (6 * len(x)))
+    return np.array(found)
+
+
 # ---------------------------------------------------------------- choices
 
 

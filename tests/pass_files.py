@@ -83,7 +83,7 @@ def _of_pass(draw, k, s):
         "n_phases": 3,
         "phase_index": s,
         "phase": draw(st.sampled_from([None, [2 * s + 1, 6]])),
-        "budget": draw(st.sampled_from([None, 1, 8])),
+        "budget": draw(st.sampled_from([None, 0, 8])),
         "order": draw(st.permutations(range(k))),
         "logprobs": values,
         "answer": draw(st.one_of(st.none(), st.integers(0, k - 1))),

@@ -28,7 +28,7 @@ PYTHON_FILES = sorted(
 # frames before video: its kernels run inside the decoder
 STAGES = ["errors", "grid", "samplers", "frames", "pixels", "video", "subtitles"]
 STAGES += ["contact", "orders", "scoring", "fusion", "datasets", "records", "stats"]
-STAGES += ["report", "planning", "compare", "audit"]
+STAGES += ["report", "planning", "compare", "audit", "simulate"]
 
 
 def imported_stages(path: Path) -> set[str]:

@@ -15,7 +15,7 @@ TESTS = sorted((ROOT / "tests" / "c").glob("test_*.c"))
 # Kernels that choose their instruction set are tried without the wider ones too.
 DISPATCHED = [
     ROOT / "tests/c" / f"test_{x}.c"
-    for x in ("patches", "posterior", "resample", "stats")
+    for x in ("distance", "patches", "posterior", "resample", "stats")
 ]
 PROGRAMS = [(path, "AVX512") for path in TESTS]
 PROGRAMS += [(path, cap) for path in DISPATCHED for cap in ("SCALAR", "AVX2")]

@@ -10,8 +10,11 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define PF_BODY static inline __attribute__((always_inline))
+/* asks for the cache line of an address; nothing is read */
+#define PF_PREFETCH(address) __builtin_prefetch(address)
 #else
 #define PF_BODY static inline
+#define PF_PREFETCH(address) ((void)(address))
 #endif
 
 #if PF_X86

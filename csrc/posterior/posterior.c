@@ -2,67 +2,13 @@
  * step is a plain loop over lanes; what a lane computes does not depend on the others.
  */
 #include "posterior/posterior.h"
-#include "base/dispatch.h"
-#include "posterior/exponential.h"
+#include "posterior/lanes.h"
 
 #include <float.h>
 #include <math.h>
 
-enum { LANES = 32 };
-
 /* below this a posterior has lost digits to underflow, and margins go through logs */
 static const double SMALL = 1e-290;
-
-typedef struct lane_block {
-    size_t first_item;
-    size_t n_lane; /* lanes in use; the others compute on zeros */
-    size_t n_option;
-    bool is_padded;
-    double score[PF_OPTION_MAX][LANES]; /* logits, then the posterior made of them */
-    double pooled[PF_OPTION_MAX][LANES];
-    double top[LANES];
-    double second[LANES];
-    double keep[LANES]; /* 1 where score holds a valid pass, else 0 */
-    double best[LANES];
-    double n_tied[LANES];
-    double n_valid[LANES];
-    double last_margin[LANES]; /* of the last valid pass */
-    double log_ratio[LANES];   /* of the two best posteriors, the second >= SMALL */
-} lane_block;
-
-/* a row a lane; with a constant n_option the inner loop is gone */
-PF_BODY void
-load_rows(const double *row, size_t step, size_t n_option, lane_block *block)
-{
-    for (size_t lane = 0; lane < LANES; lane++) {
-        for (size_t k = 0; k < n_option; k++) {
-            block->score[k][lane] = row[k];
-        }
-        row += step;
-    }
-}
-
-PF_BODY void
-load_full_block(const double *row, size_t step, size_t n_option, lane_block *block)
-{
-    switch (n_option) {
-        case 2:
-            load_rows(row, step, 2, block);
-            break;
-        case 3:
-            load_rows(row, step, 3, block);
-            break;
-        case 4:
-            load_rows(row, step, 4, block);
-            break;
-        case 5:
-            load_rows(row, step, 5, block);
-            break;
-        default:
-            load_rows(row, step, n_option, block);
-            break;
-    }
-}
 
 PF_BODY void
 load_pass(const pf_pass_batch *batch, size_t pass, lane_block *block)
@@ -102,103 +48,6 @@ find_padding(const pf_pass_batch *batch, const lane_block *block)
     return found;
 }
 
-/* top, second and keep of the logits in score */
-PF_BODY void
-rank_lanes(lane_block *block)
-{
-    double n_nan[LANES] = {0};
-
-    for (size_t lane = 0; lane < LANES; lane++) {
-        block->top[lane] = -INFINITY;
-        block->second[lane] = -INFINITY;
-    }
-    for (size_t k = 0; k < block->n_option; k++) {
-        for (size_t lane = 0; lane < LANES; lane++) {
-            const double logit = block->score[k][lane];
-            const double top = block->top[lane];
-            const double second = block->second[lane];
-            const double loser = logit < top ? logit : top;
-
-            block->top[lane] = logit > top ? logit : top;
-            block->second[lane] = loser > second ? loser : second;
-            n_nan[lane] += logit != logit ? 1.0 : 0.0;
-        }
-    }
-    for (size_t lane = 0; lane < LANES; lane++) {
-        const double finite = block->top[lane] - block->top[lane]; /* else NaN */
-
-        block->keep[lane] = n_nan[lane] + finite == 0.0 ? 1.0 : 0.0;
-    }
-}
-
-/* Zeros for the lanes that are not kept, so that all arithmetic below is finite. */
-PF_BODY void
-clear_invalid_lanes(lane_block *block)
-{
-    double n_kept = 0.0;
-
-    for (size_t lane = 0; lane < LANES; lane++) {
-        n_kept += block->keep[lane];
-    }
-    if (n_kept == (double)LANES) {
-        return;
-    }
-    for (size_t lane = 0; lane < LANES; lane++) {
-        if (block->keep[lane] > 0.0) {
-            continue;
-        }
-        block->top[lane] = 0.0;
-        for (size_t k = 0; k < block->n_option; k++) {
-            block->score[k][lane] = 0.0;
-        }
-    }
-}
-
-/* logits in score become posteriors */
-PF_BODY void
-exponentiate_lanes(lane_block *block)
-{
-    double total[LANES] = {0};
-
-    for (size_t k = 0; k < block->n_option; k++) {
-        for (size_t lane = 0; lane < LANES; lane++) {
-            const double e =
-                    pf_exp_nonpositive(block->score[k][lane] - block->top[lane]);
-
-            block->score[k][lane] = e;
-            total[lane] += e; /* >= 1 in the end: the top option adds exp(0) */
-        }
-    }
-    for (size_t lane = 0; lane < LANES; lane++) {
-        total[lane] = 1.0 / total[lane];
-    }
-    for (size_t k = 0; k < block->n_option; k++) {
-        for (size_t lane = 0; lane < LANES; lane++) {
-            block->score[k][lane] *= total[lane];
-        }
-    }
-}
-
-PF_BODY void
-add_score(lane_block *block)
-{
-    for (size_t k = 0; k < block->n_option; k++) {
-        for (size_t lane = 0; lane < LANES; lane++) {
-            block->pooled[k][lane] += block->score[k][lane] * block->keep[lane];
-        }
-    }
-}
-
-PF_BODY void
-add_logit(lane_block *block)
-{
-    for (size_t k = 0; k < block->n_option; k++) {
-        for (size_t lane = 0; lane < LANES; lane++) {
-            block->pooled[k][lane] += block->score[k][lane] - block->top[lane];
-        }
-    }
-}
-
 PF_BODY size_t
 item_options(const pf_pass_batch *batch, size_t item)
 {
@@ -206,46 +55,52 @@ item_options(const pf_pass_batch *batch, size_t item)
                                         : (size_t)batch->n_option_item[item];
 }
 
-/* best and n_tied of the posteriors in score */
+PF_BODY void
+break_ties(const pf_pass_batch *batch, lane_block *block)
+{
+    for (size_t lane = 0; lane < block->n_lane; lane++) {
+        const size_t item = block->first_item + lane;
+        const double total = block->total[lane];
+        unsigned char tied[PF_OPTION_MAX];
+        double n_tied = 0.0;
+
+        if (block->n_tied[lane] < 2.0 || total != total) {
+            continue;
+        }
+        for (size_t k = 0; k < block->n_option; k++) {
+            tied[k] = block->top[lane] - block->score[k][lane] <= block->slack[lane];
+            n_tied += tied[k];
+        }
+        block->n_tied[lane] = n_tied;
+        block->best[lane] = (double)pf_tie_break(
+                batch->tie_seed[item], tied, item_options(batch, item));
+    }
+}
+
+/* best, n_tied and margin, the difference of the two best scores */
 PF_BODY void
 pick_lanes(const pf_pass_batch *batch, lane_block *block)
 {
-    double limit[LANES] = {0};
+    double is_tied[LANES];
 
     for (size_t k = 0; k < block->n_option; k++) {
-        for (size_t lane = 0; lane < LANES; lane++) {
-            const double p = block->score[k][lane];
-
-            limit[lane] = p > limit[lane] ? p : limit[lane];
-        }
-    }
-    for (size_t lane = 0; lane < LANES; lane++) {
-        limit[lane] -= 4.0 * DBL_EPSILON * limit[lane];
-        block->best[lane] = 0.0;
-        block->n_tied[lane] = 0.0;
-    }
-    for (size_t k = block->n_option; k-- > 0;) {
         const double index = (double)k;
 
         for (size_t lane = 0; lane < LANES; lane++) {
-            const double hit = block->score[k][lane] >= limit[lane] ? 1.0 : 0.0;
-            const double best = block->best[lane];
-
-            block->best[lane] = hit > 0.0 ? index : best;
-            block->n_tied[lane] += hit;
+            /* two equal ones are a tie, which is broken below */
+            block->best[lane] +=
+                    block->score[k][lane] == block->top[lane] ? index : 0.0;
         }
     }
-    for (size_t lane = 0; lane < block->n_lane; lane++) {
-        if (block->n_tied[lane] > 1.0 && block->keep[lane] > 0.0) {
-            const size_t item = block->first_item + lane;
-            unsigned char tied[PF_OPTION_MAX];
+    for (size_t lane = 0; lane < LANES; lane++) {
+        const double lead = block->top[lane] - block->second[lane];
 
-            for (size_t k = 0; k < block->n_option; k++) {
-                tied[k] = block->score[k][lane] >= limit[lane];
-            }
-            block->best[lane] = (double)pf_tie_break(
-                    batch->tie_seed[item], tied, item_options(batch, item));
-        }
+        is_tied[lane] = lead <= block->slack[lane] ? 1.0 : 0.0;
+        block->margin[lane] = is_tied[lane] > 0.0 ? 0.0 : lead;
+        block->n_tied[lane] = 1.0 + is_tied[lane]; /* or more */
+    }
+    if (any_lane(is_tied)) {
+        break_ties(batch, block);
     }
 }
 
@@ -265,49 +120,38 @@ classify_pass(const double *row, size_t n_option)
     return state;
 }
 
-/* answer and margin of every lane; n_valid and last_margin grow with the pass */
+/* the reasons of the invalid passes of a block */
 PF_BODY void
-judge_lanes(lane_block *block, int64_t *answer, double *margin)
+store_states(const pf_pass_batch *batch, size_t pass, const lane_block *block,
+        unsigned char *pass_state)
 {
-    for (size_t lane = 0; lane < LANES; lane++) {
-        const double lead = block->top[lane] - block->second[lane];
-        const double own = block->n_tied[lane] > 1.0 ? 0.0 : lead;
-        const bool keep = block->keep[lane] > 0.0;
+    for (size_t lane = 0; lane < block->n_lane; lane++) {
+        const size_t item = block->first_item + lane;
+        const size_t at = item * batch->n_pass + pass;
+        const double total = block->total[lane];
 
-        margin[lane] = keep ? own : (double)NAN;
-        answer[lane] = (int64_t)(keep ? block->best[lane] : -1.0);
-        block->last_margin[lane] = keep ? own : block->last_margin[lane];
-        block->n_valid[lane] += block->keep[lane];
+        if (total != total) {
+            pass_state[at] = (unsigned char)classify_pass(
+                    batch->logp + at * batch->n_option, item_options(batch, item));
+        }
     }
 }
 
 PF_BODY void
-store_pass(const pf_pass_batch *batch, size_t pass, lane_block *block,
+store_pass(const pf_pass_batch *batch, size_t pass, const lane_block *block,
         const pf_fused *fused)
 {
     const size_t first = block->first_item * batch->n_pass + pass;
     int64_t answer[LANES];
-    double margin[LANES];
-    double n_kept = 0.0;
 
-    judge_lanes(block, answer, margin);
+    for (size_t lane = 0; lane < LANES; lane++) {
+        answer[lane] = small_integer(block->best[lane]);
+    }
     for (size_t lane = 0; lane < block->n_lane; lane++) {
         const size_t at = first + lane * batch->n_pass;
 
         fused->pass_answer[at] = answer[lane];
-        fused->pass_margin_nats[at] = margin[lane];
-        fused->pass_state[at] = PF_PASS_VALID;
-        n_kept += block->keep[lane];
-    }
-    for (size_t lane = 0; lane < block->n_lane && n_kept < (double)block->n_lane;
-            lane++) {
-        const size_t at = first + lane * batch->n_pass;
-
-        if (block->keep[lane] == 0.0) {
-            fused->pass_state[at] =
-                    (unsigned char)classify_pass(batch->logp + at * batch->n_option,
-                            item_options(batch, block->first_item + lane));
-        }
+        fused->pass_margin_nats[at] = block->margin[lane];
     }
 }
 
@@ -354,100 +198,170 @@ margin_by_logs(const pf_pass_batch *batch, size_t item, const unsigned char *sta
     return top - second;
 }
 
-/* score and keep become those of the pool; top and second too, for the loglinear one */
+/* Score, top, second, slack and total become those of the pool: means of posteriors,
+ * or of logits. Total is NaN where there are too few passes. */
 PF_BODY void
 pool_lanes(
         lane_block *block, pf_pool pool, const pf_pass_batch *batch, pf_missing missing)
 {
     const double needed = missing == PF_MISSING_COMPLETE ? (double)batch->n_pass : 1.0;
 
+    double share[LANES];
+
+    for (size_t lane = 0; lane < LANES; lane++) {
+        share[lane] = 1.0 / (block->n_valid[lane] > 1.0 ? block->n_valid[lane] : 1.0);
+    }
     for (size_t k = 0; k < block->n_option; k++) {
         for (size_t lane = 0; lane < LANES; lane++) {
-            const double n = block->n_valid[lane] > 0.0 ? block->n_valid[lane] : 1.0;
-
-            block->score[k][lane] = block->pooled[k][lane] / n;
+            block->score[k][lane] = block->pooled[k][lane] * share[lane];
         }
     }
+    rank_lanes(block);
+    for (size_t lane = 0; lane < LANES; lane++) {
+        block->slack[lane] =
+                pool == PF_POOL_LINEAR ? TIE_WIDTH * block->top[lane] : TIE_WIDTH;
+    }
     if (pool == PF_POOL_LOGLINEAR) {
-        rank_lanes(block);
-        clear_invalid_lanes(block);
         exponentiate_lanes(block);
+        normalise_lanes(block);
     }
     for (size_t lane = 0; lane < LANES; lane++) {
-        const double keep = pool == PF_POOL_LOGLINEAR ? block->keep[lane] : 1.0;
+        const double total = block->total[lane];
 
-        block->keep[lane] = block->n_valid[lane] >= needed ? keep : 0.0;
+        block->total[lane] = block->n_valid[lane] >= needed ? total : (double)NAN;
     }
 }
 
-/* top, second and log_ratio of the posteriors in score */
-PF_BODY void
-rank_posteriors(lane_block *block)
+/* margin of the only valid pass of an item: exact, not rounded through exp and log */
+static double
+margin_of_one(const pf_pass_batch *batch, size_t item, const unsigned char *state)
 {
-    for (size_t lane = 0; lane < LANES; lane++) {
-        block->top[lane] = 0.0;
-        block->second[lane] = 0.0;
-    }
-    for (size_t k = 0; k < block->n_option; k++) {
-        for (size_t lane = 0; lane < LANES; lane++) {
-            const double p = block->score[k][lane];
-            const double top = block->top[lane];
-            const double second = block->second[lane];
-            const double loser = p < top ? p : top;
+    const size_t n_option = item_options(batch, item);
+    double top = -INFINITY;
+    double second = -INFINITY;
+    size_t pass = 0;
 
-            block->second[lane] = loser > second ? loser : second;
-            block->top[lane] = p > top ? p : top;
-        }
+    while (pass + 1 < batch->n_pass && state[pass] != PF_PASS_VALID) {
+        pass++;
     }
+    for (size_t k = 0; k < n_option; k++) {
+        const double logit =
+                batch->logp[(item * batch->n_pass + pass) * batch->n_option + k];
+
+        second = fmax(second, fmin(top, logit));
+        top = fmax(top, logit);
+    }
+    return top - second;
+}
+
+/* margin of the linear pool */
+PF_BODY void
+take_log_ratios(const pf_pass_batch *batch, lane_block *block, const pf_fused *fused)
+{
+    double is_special[LANES];
+
     for (size_t lane = 0; lane < LANES; lane++) {
         const double second = block->second[lane];
         const double divisor = second > SMALL ? second : SMALL;
         const double ratio = block->top[lane] / divisor;
+        const double log_ratio = pf_log_above_one(ratio > 1.0 ? ratio : 1.0);
+        const double last = block->last_margin[lane];
+        const double margin = block->n_valid[lane] < 2.0 ? last : log_ratio;
 
-        block->log_ratio[lane] = pf_log_above_one(ratio > 1.0 ? ratio : 1.0);
+        block->margin[lane] = block->n_tied[lane] > 1.0 ? 0.0 : margin;
+        is_special[lane] = second < SMALL ? 1.0 : 0.0;
+        is_special[lane] += block->n_valid[lane] < 2.0 ? 1.0 : 0.0;
     }
-}
+    if (batch->n_pass < 2 || !any_lane(is_special)) {
+        return;
+    }
+    for (size_t lane = 0; lane < block->n_lane; lane++) {
+        const size_t item = block->first_item + lane;
+        const unsigned char *state = fused->pass_state + item * batch->n_pass;
+        const double total = block->total[lane];
 
-PF_BODY double
-pooled_margin(const pf_pass_batch *batch, pf_pool pool, const lane_block *block,
-        size_t lane, const pf_fused *fused)
-{
-    const size_t item = block->first_item + lane;
-
-    if (block->n_tied[lane] > 1.0) {
-        return 0.0;
+        if (total != total || block->n_tied[lane] > 1.0) {
+            continue;
+        }
+        if (block->n_valid[lane] < 2.0) {
+            block->margin[lane] = margin_of_one(batch, item, state);
+        }
+        else if (block->second[lane] < SMALL) {
+            block->margin[lane] = margin_by_logs(batch, item, state);
+        }
     }
-    if (pool == PF_POOL_LOGLINEAR) {
-        return block->top[lane] - block->second[lane];
-    }
-    if (block->n_valid[lane] < 2.0) {
-        return block->last_margin[lane]; /* no rounding through exp and log */
-    }
-    if (block->second[lane] < SMALL) {
-        return margin_by_logs(batch, item, fused->pass_state + item * batch->n_pass);
-    }
-    return block->log_ratio[lane];
 }
 
 PF_BODY void
-store_items(const pf_pass_batch *batch, pf_pool pool, const lane_block *block,
+store_items(const lane_block *block, const pf_fused *fused)
+{
+    const size_t first = block->first_item;
+    const size_t n_bytes = block->n_lane * sizeof(int64_t);
+    int64_t answer[LANES];
+    int64_t n_valid[LANES];
+    double margin[LANES];
+
+    for (size_t lane = 0; lane < LANES; lane++) {
+        const double total = block->total[lane];
+        const double best = block->best[lane];
+
+        answer[lane] = small_integer(total == total ? best : -1.0);
+        n_valid[lane] = small_integer(block->n_valid[lane]);
+        margin[lane] = block->margin[lane] + (total - total);
+    }
+    memcpy(fused->answer + first, answer, n_bytes);
+    memcpy(fused->n_valid + first, n_valid, n_bytes);
+    memcpy(fused->margin_nats + first, margin, n_bytes);
+    for (size_t lane = 0; lane < block->n_lane; lane++) {
+        const bool is_kept = answer[lane] >= 0;
+
+        fused->n_tied[first + lane] =
+                (unsigned char)(is_kept ? block->n_tied[lane] : 0.0);
+    }
+}
+
+/* what a pass says alone */
+PF_BODY void
+judge_pass(const pf_pass_batch *batch, size_t pass, lane_block *block,
         const pf_fused *fused)
 {
-    const size_t n_option = batch->n_option;
+    pick_lanes(batch, block);
+    judge_lanes(block);
+    if (fused->pass_answer != NULL) {
+        store_pass(batch, pass, block, fused);
+    }
+}
 
-    for (size_t lane = 0; lane < block->n_lane; lane++) {
-        const size_t item = block->first_item + lane;
-        const bool kept = block->keep[lane] > 0.0;
+PF_BODY void
+fuse_passes(const pf_pass_batch *batch, pf_pool pool, lane_block *block,
+        const pf_fused *fused)
+{
+    const bool is_judged = fused->pass_answer != NULL || batch->n_pass < 2;
 
-        for (size_t k = 0; k < n_option; k++) {
-            fused->posterior[item * n_option + k] =
-                    kept ? block->score[k][lane] : (double)NAN;
+    for (size_t lane = 0; lane < LANES; lane++) {
+        block->slack[lane] = TIE_WIDTH;
+    }
+    for (size_t s = 0; s < batch->n_pass; s++) {
+        load_pass(batch, s, block);
+        if (is_judged) {
+            rank_lanes(block);
         }
-        fused->n_valid[item] = (int64_t)block->n_valid[lane];
-        fused->answer[item] = kept ? (int64_t)block->best[lane] : -1;
-        fused->n_tied[item] = kept ? (int64_t)block->n_tied[lane] : 0;
-        fused->margin_nats[item] =
-                kept ? pooled_margin(batch, pool, block, lane, fused) : (double)NAN;
+        else {
+            top_lanes(block);
+        }
+        exponentiate_lanes(block);
+        if (pool == PF_POOL_LINEAR) {
+            add_posterior(block);
+        }
+        else {
+            add_logit(block);
+        }
+        if (count_lanes(block)) {
+            store_states(batch, s, block, fused->pass_state);
+        }
+        if (is_judged) {
+            judge_pass(batch, s, block, fused);
+        }
     }
 }
 
@@ -455,31 +369,22 @@ PF_BODY void
 fuse_block(const pf_pass_batch *batch, pf_pool pool, pf_missing missing,
         lane_block *block, const pf_fused *fused)
 {
-    for (size_t k = 0; k < block->n_option; k++) {
-        memset(block->pooled[k], 0, sizeof block->pooled[k]);
-    }
+    const size_t first = block->first_item;
+
+    memset(block->pooled, 0, block->n_option * sizeof block->pooled[0]);
     memset(block->n_valid, 0, sizeof block->n_valid);
+    memset(fused->pass_state + first * batch->n_pass, PF_PASS_VALID,
+            block->n_lane * batch->n_pass);
     block->is_padded = find_padding(batch, block);
-    for (size_t s = 0; s < batch->n_pass; s++) {
-        load_pass(batch, s, block);
-        rank_lanes(block);
-        clear_invalid_lanes(block);
-        if (pool == PF_POOL_LOGLINEAR) {
-            add_logit(block);
-        }
-        exponentiate_lanes(block);
-        if (pool == PF_POOL_LINEAR) {
-            add_score(block);
-        }
-        pick_lanes(batch, block);
-        store_pass(batch, s, block, fused);
-    }
+    fuse_passes(batch, pool, block, fused);
     pool_lanes(block, pool, batch, missing);
-    if (pool == PF_POOL_LINEAR) {
-        rank_posteriors(block);
-    }
     pick_lanes(batch, block);
-    store_items(batch, pool, block, fused);
+    if (pool == PF_POOL_LINEAR) {
+        take_log_ratios(batch, block, fused);
+    }
+    store_posteriors(pool == PF_POOL_LINEAR ? block->score : block->power, block,
+            fused->posterior + first * batch->n_option);
+    store_items(block, fused);
 }
 
 typedef void (*batch_fuser)(const pf_pass_batch *batch, pf_pool pool,
@@ -497,6 +402,7 @@ fuse_batch(const pf_pass_batch *batch, pf_pool pool, pf_missing missing,
 
         block.first_item = first;
         block.n_lane = left < LANES ? left : LANES;
+        block.ahead = left < 2 * LANES ? 0 : LANES * batch->n_pass * batch->n_option;
         fuse_block(batch, pool, missing, &block, fused);
     }
 }

@@ -50,18 +50,19 @@ typedef struct pf_pass_batch {
  * margin_nats       (n_item,): log of best over second best; 0 in a tie, +inf when one
  *                   option holds all the mass, NaN without an answer
  * answer            (n_item,): index of the best option; -1 without an answer
- * n_tied            (n_item,): options within 4 epsilon of the best, itself included;
- *                   0 without an answer
+ * n_tied            (n_item,): options whose posterior is within 4 epsilon of the best,
+ *                   itself included; 0 without an answer
  * n_valid           (n_item,): valid passes
  * pass_answer       (n_item, n_pass), pass_margin_nats (n_item, n_pass): the same two
- *                   for every pass alone; -1 and NaN for an invalid one
- * pass_state        (n_item, n_pass): a pf_pass_state
+ *                   for every pass alone; -1 and NaN for an invalid one. Both NULL
+ * where they are not wanted, which is quicker pass_state        (n_item, n_pass): a
+ * pf_pass_state
  */
 typedef struct pf_fused {
     double *posterior;
     double *margin_nats;
     int64_t *answer;
-    int64_t *n_tied;
+    unsigned char *n_tied;
     int64_t *n_valid;
     int64_t *pass_answer;
     double *pass_margin_nats;
@@ -78,7 +79,7 @@ typedef struct pf_fused {
  * over the n valid passes, in the order of the passes, in double. Ties are broken by
  * pf_tie_break. An item is without an answer when it has no valid pass, when it lacks
  * one under PF_MISSING_COMPLETE, or when the loglinear pool vetoes every option.
- * Posteriors below e^-708 are 0; margins are right nevertheless.
+ * Posteriors below e^-709 are 0; margins are right nevertheless.
  *
  * Inputs and outputs must not overlap. PF_EINVAL when a count is out of range.
  */

@@ -17,79 +17,149 @@ enum {
     N_OUT
 };
 
-/* A tuple of new arrays for n_item items, and their data in *fused. */
-static PyObject *
-new_fused(const npy_intp *shape, pf_fused *fused)
-{
-    const npy_intp by_option[2] = {shape[0], shape[2]};
-    const struct {
-        const npy_intp *shape;
-        int n_dim;
-        int type;
-    } plan[N_OUT] = {
-            [OUT_POSTERIOR] = {by_option, 2, NPY_FLOAT64},
-            [OUT_MARGIN] = {shape, 1, NPY_FLOAT64},
-            [OUT_ANSWER] = {shape, 1, NPY_INT64},
-            [OUT_N_TIED] = {shape, 1, NPY_INT64},
-            [OUT_N_VALID] = {shape, 1, NPY_INT64},
-            [OUT_PASS_ANSWER] = {shape, 2, NPY_INT64},
-            [OUT_PASS_MARGIN] = {shape, 2, NPY_FLOAT64},
-            [OUT_PASS_STATE] = {shape, 2, NPY_UINT8},
-    };
-    void *data[N_OUT];
-    PyObject *results = PyTuple_New(N_OUT);
+typedef struct result_plan {
+    const npy_intp *shape;
+    int n_dim;
+    int type;
+    size_t item_bytes; /* of one element */
+} result_plan;
 
-    if (results == NULL) {
+/* bytes of one array, rounded up so that the next one begins on a cache line of its
+ * own; false when they do not fit */
+static bool
+padded_bytes(const result_plan *plan, size_t *n_bytes)
+{
+    *n_bytes = plan->item_bytes;
+    for (int d = 0; d < plan->n_dim; d++) {
+        if (!pf_mul_size(*n_bytes, (size_t)plan->shape[d], n_bytes)) {
+            return false;
+        }
+    }
+    if (*n_bytes > PY_SSIZE_T_MAX / (2 * N_OUT)) {
+        return false;
+    }
+    *n_bytes = (*n_bytes + 63) / 64 * 64;
+    return true;
+}
+
+/* One block of memory for all of plan, as an array; where[i] is the place of array i.
+ */
+static PyObject *
+new_block(const result_plan *plan, size_t *where)
+{
+    npy_intp n_bytes = 0;
+
+    for (int i = 0; i < N_OUT; i++) {
+        size_t own_bytes;
+
+        if (!padded_bytes(&plan[i], &own_bytes)) {
+            return pf_raise(PF_EOVERFLOW, "logp");
+        }
+        where[i] = (size_t)n_bytes;
+        n_bytes += (npy_intp)own_bytes;
+    }
+    return PyArray_SimpleNew(1, &n_bytes, NPY_UINT8);
+}
+
+/* One array of plan inside block. */
+static PyObject *
+new_part(PyObject *block, const result_plan *plan, char *data)
+{
+    PyObject *array = PyArray_New(&PyArray_Type, plan->n_dim, plan->shape, plan->type,
+            NULL, data, 0, NPY_ARRAY_CARRAY, NULL);
+
+    if (array == NULL) {
         return NULL;
     }
-    for (Py_ssize_t i = 0; i < N_OUT; i++) {
-        PyObject *array = PyArray_SimpleNew(plan[i].n_dim, plan[i].shape, plan[i].type);
+    Py_INCREF(block); /* taken by the next call in any case */
+    if (PyArray_SetBaseObject(PF_ARRAY(array), block) < 0) {
+        Py_DECREF(array);
+        return NULL;
+    }
+    return array;
+}
 
-        if (array == NULL) {
-            Py_DECREF(results);
-            return NULL;
-        }
-        data[i] = PyArray_DATA(PF_ARRAY(array));
-        if (PyTuple_SetItem(results, i, array) < 0) { /* takes array in any case */
-            Py_DECREF(results);
-            return NULL;
+/* A tuple of new arrays for n_item items, and their data in *fused. They share one
+ * block of memory: many blocks of a megabyte go back to the system when they are freed,
+ * and every call would begin with a fault a page. */
+static PyObject *
+new_fused(const npy_intp *shape, bool with_passes, pf_fused *fused)
+{
+    const npy_intp by_option[2] = {shape[0], shape[2]};
+    const npy_intp by_pass[2] = {shape[0], with_passes ? shape[1] : 0};
+    const result_plan plan[N_OUT] = {
+            [OUT_POSTERIOR] = {by_option, 2, NPY_FLOAT64, sizeof(double)},
+            [OUT_MARGIN] = {shape, 1, NPY_FLOAT64, sizeof(double)},
+            [OUT_ANSWER] = {shape, 1, NPY_INT64, sizeof(int64_t)},
+            [OUT_N_TIED] = {shape, 1, NPY_UINT8, 1},
+            [OUT_N_VALID] = {shape, 1, NPY_INT64, sizeof(int64_t)},
+            [OUT_PASS_ANSWER] = {by_pass, 2, NPY_INT64, sizeof(int64_t)},
+            [OUT_PASS_MARGIN] = {by_pass, 2, NPY_FLOAT64, sizeof(double)},
+            [OUT_PASS_STATE] = {shape, 2, NPY_UINT8, 1},
+    };
+    size_t where[N_OUT];
+    PyObject *block = new_block(plan, where);
+    PyObject *results = block == NULL ? NULL : PyTuple_New(N_OUT);
+    char *data;
+
+    if (results == NULL) {
+        Py_XDECREF(block);
+        return NULL;
+    }
+    data = PyArray_DATA(PF_ARRAY(block));
+    for (Py_ssize_t i = 0; results != NULL && i < N_OUT; i++) {
+        PyObject *part = new_part(block, &plan[i], data + where[i]);
+
+        if (part == NULL || PyTuple_SetItem(results, i, part) < 0) {
+            Py_CLEAR(results);
         }
     }
+    Py_DECREF(block);
     *fused = (pf_fused){
-            .posterior = data[OUT_POSTERIOR],
-            .margin_nats = data[OUT_MARGIN],
-            .answer = data[OUT_ANSWER],
-            .n_tied = data[OUT_N_TIED],
-            .n_valid = data[OUT_N_VALID],
-            .pass_answer = data[OUT_PASS_ANSWER],
-            .pass_margin_nats = data[OUT_PASS_MARGIN],
-            .pass_state = data[OUT_PASS_STATE],
+            .posterior = (void *)(data + where[OUT_POSTERIOR]),
+            .margin_nats = (void *)(data + where[OUT_MARGIN]),
+            .answer = (void *)(data + where[OUT_ANSWER]),
+            .n_tied = (void *)(data + where[OUT_N_TIED]),
+            .n_valid = (void *)(data + where[OUT_N_VALID]),
+            .pass_state = (void *)(data + where[OUT_PASS_STATE]),
     };
+    if (with_passes) {
+        fused->pass_answer = (void *)(data + where[OUT_PASS_ANSWER]);
+        fused->pass_margin_nats = (void *)(data + where[OUT_PASS_MARGIN]);
+    }
     return results;
 }
 
 PyDoc_STRVAR(fuse_doc,
-        "fuse(logp, n_options, tie_seeds, pool, missing, /)\n--\n\n"
+        "fuse(logp, n_options, tie_seeds, pool, missing, with_passes, /)\n--\n\n"
         "Pool (n, S, K) log-probabilities; see phasefusion.fuse.\n\n"
-        "n_options (n,) int64; tie_seeds (n,) uint64; pool 0 linear, 1 loglinear;\n"
-        "missing 0 complete, 1 available. Returns posterior, margin, answer, n_tied,\n"
-        "n_valid, pass_answer, pass_margin, pass_state.");
+        "n_options (n,) int64, or None for K; tie_seeds (n,) uint64; pool 0 linear,\n"
+        "1 loglinear; missing 0 complete, 1 available. Returns posterior, margin,\n"
+        "answer, n_tied, n_valid, pass_answer, pass_margin, pass_state; pass_answer "
+        "and\n"
+        "pass_margin are (n, 0) unless with_passes.");
 
-/* logp, n_options and tie_seeds as arrays; false with an exception set. */
+/* logp, tie_seeds and n_options (NULL for None) as arrays; false with an exception set.
+ */
 static bool
 pass_arrays(PyObject *const *given, PyObject **arrays)
 {
     npy_intp n_item;
 
     arrays[0] = pf_array_in(given[0], NPY_FLOAT64, 3, "logp");
-    arrays[1] = pf_array_in(given[1], NPY_INT64, 1, "n_options");
-    arrays[2] = pf_array_in(given[2], NPY_UINT64, 1, "tie_seeds");
-    if (arrays[0] == NULL || arrays[1] == NULL || arrays[2] == NULL) {
+    arrays[1] = pf_array_in(given[2], NPY_UINT64, 1, "tie_seeds");
+    if (arrays[0] == NULL || arrays[1] == NULL) {
         return false;
     }
     n_item = PyArray_DIM(PF_ARRAY(arrays[0]), 0);
+    if (given[1] != Py_None) {
+        arrays[2] = pf_array_in(given[1], NPY_INT64, 1, "n_options");
+        if (arrays[2] == NULL) {
+            return false;
+        }
+    }
     if (PyArray_DIM(PF_ARRAY(arrays[1]), 0) != n_item ||
-            PyArray_DIM(PF_ARRAY(arrays[2]), 0) != n_item) {
+            (arrays[2] != NULL && PyArray_DIM(PF_ARRAY(arrays[2]), 0) != n_item)) {
         PyErr_SetString(
                 PyExc_ValueError, "n_options and tie_seeds need one entry an item");
         return false;
@@ -109,10 +179,11 @@ core_fuse(PyObject *module, PyObject *args)
     pf_status st;
     int pool;
     int missing;
+    int with_passes;
 
     (void)module;
-    if (!PyArg_ParseTuple(
-                args, "OOOii:fuse", &given[0], &given[1], &given[2], &pool, &missing)) {
+    if (!PyArg_ParseTuple(args, "OOOiip:fuse", &given[0], &given[1], &given[2], &pool,
+                &missing, &with_passes)) {
         return NULL;
     }
     if (pool < PF_POOL_LINEAR || pool > PF_POOL_LOGLINEAR) {
@@ -127,13 +198,14 @@ core_fuse(PyObject *module, PyObject *args)
     shape = PyArray_DIMS(PF_ARRAY(arrays[0]));
     batch = (pf_pass_batch){
             .logp = PyArray_DATA(PF_ARRAY(arrays[0])),
-            .n_option_item = PyArray_DATA(PF_ARRAY(arrays[1])),
-            .tie_seed = PyArray_DATA(PF_ARRAY(arrays[2])),
+            .n_option_item =
+                    arrays[2] == NULL ? NULL : PyArray_DATA(PF_ARRAY(arrays[2])),
+            .tie_seed = PyArray_DATA(PF_ARRAY(arrays[1])),
             .n_item = (size_t)shape[0],
             .n_pass = (size_t)shape[1],
             .n_option = (size_t)shape[2],
     };
-    results = new_fused(shape, &fused);
+    results = new_fused(shape, with_passes != 0, &fused);
     if (results == NULL) {
         goto done;
     }

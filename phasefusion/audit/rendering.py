@@ -143,10 +143,10 @@ def to_rich(audit: Audit) -> RenderableType:
             ratio = _WIDTHS.get(name)
             table.add_column(name, overflow="fold", ratio=ratio, no_wrap=not ratio)
     for result in audit.results:
-        name, states, _, *cells = map(Text, row(result))
-        name.stylize("bold")
+        title, states, _, *cells = map(Text, row(result))
+        title.stylize("bold")
         cells[1].stylize(_STYLES[result.verdict])
-        table.add_row(Text("\n").join([name, states]), *cells)
+        table.add_row(Text("\n").join([title, states]), *cells)
     parts: list[RenderableType] = []
     if audit.claims.title:
         parts.append(Text(audit.claims.title, style="bold"))

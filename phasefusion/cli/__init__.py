@@ -21,6 +21,7 @@ from phasefusion.cli import reparsing as reparsing
 from phasefusion.cli import running as running
 from phasefusion.cli import sharding as sharding
 from phasefusion.cli import showing as showing
+from phasefusion.cli import simulating as simulating
 from phasefusion.cli.application import BAD_USE, app
 from phasefusion.errors import PhaseFusionError, PhaseFusionWarning
 

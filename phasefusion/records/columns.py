@@ -249,7 +249,7 @@ def assemble(raw: RawColumns) -> Passes:
         n_phases=n_phases,
         phase_index=phase_index,
         phase=_phases(raw.coded["phase"], out["phase"]),
-        budget=raw.integers("budget", least=1, null=-1, out=out["budget"]),
+        budget=raw.integers("budget", null=-1, out=out["budget"]),
         order=orders.take(order_code, axis=0, out=out["order"], mode="clip"),
         logprobs=logprobs,
         answer=answer,

@@ -80,7 +80,7 @@ FIELDS: dict[str, tuple[bool, bool, Test, str]] = {
     "gold": (True, True, _at_least(0), "an integer >= 0 or null"),
     "arm": (True, False, _is_name, "a text that is not empty"),
     "shifted": (False, False, lambda v: type(v) is bool, "true or false"),
-    "budget": (True, True, _at_least(1), "an integer >= 1 or null"),
+    "budget": (True, True, _at_least(0), "an integer >= 0 or null"),
     "n_phases": (True, False, _at_least(1), "an integer >= 1"),
     "origin": (False, True, _is_fraction, "[numerator, denominator] or null"),
     "phase": (True, True, _is_fraction, "[numerator, denominator] or null"),

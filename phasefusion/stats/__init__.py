@@ -17,7 +17,14 @@ from phasefusion.stats.association import (
     shared_unstable,
     shared_unstable_counts,
 )
-from phasefusion.stats.consensus import Consensus, consensus, majority_vote
+from phasefusion.stats.clustered import ClusteredProportion, clustered_proportion
+from phasefusion.stats.consensus import (
+    Consensus,
+    TieRange,
+    consensus,
+    majority_vote,
+    tie_range,
+)
 from phasefusion.stats.consistency import (
     Consistency,
     attribution,
@@ -42,6 +49,11 @@ from phasefusion.stats.discrimination import (
     auroc_bootstrap,
     flip_auroc,
 )
+from phasefusion.stats.distinctness import (
+    DistinctnessCurve,
+    distinctness_curve,
+    visual_distinctness,
+)
 from phasefusion.stats.equivalence import (
     ClusteredMean,
     ImpliedError,
@@ -60,6 +72,7 @@ from phasefusion.stats.flips import (
     order_flip_rates,
     rarefied_flip_rate,
 )
+from phasefusion.stats.guided import Guided, confidence_guided
 from phasefusion.stats.matched import (
     MatchedNull,
     MatchedVote,
@@ -97,6 +110,10 @@ from phasefusion.stats.proportions import (
     accuracy,
     proportion_ci,
     proportion_upper,
+)
+from phasefusion.stats.rebalanced import (
+    RebalancedAccuracy,
+    consistency_rebalanced_accuracy,
 )
 from phasefusion.stats.resampling import (
     Bootstrap,
@@ -137,6 +154,7 @@ __all__ = [
     "Bootstrap",
     "ClusteredMcNemar",
     "ClusteredMean",
+    "ClusteredProportion",
     "Cmh",
     "CochranQ",
     "Consensus",
@@ -145,6 +163,7 @@ __all__ = [
     "Correlation",
     "Cusum",
     "Debiased",
+    "DistinctnessCurve",
     "ExactBootstrap",
     "Fixation",
     "Flagged",
@@ -152,6 +171,7 @@ __all__ = [
     "FlipRates",
     "FlipRatio",
     "Gain",
+    "Guided",
     "ImpliedError",
     "Marginal",
     "MatchedNull",
@@ -160,10 +180,12 @@ __all__ = [
     "PriDe",
     "Proportion",
     "RankReversals",
+    "RebalancedAccuracy",
     "RiskControl",
     "RiskCoverage",
     "SharedUnstable",
     "SignFlip",
+    "TieRange",
     "Tost",
     "ViewDiagnostic",
     "WorstCase",
@@ -181,14 +203,18 @@ __all__ = [
     "cluster_bootstrap_exact",
     "clustered_mcnemar",
     "clustered_mean",
+    "clustered_proportion",
     "cmh",
     "cochran_q",
+    "confidence_guided",
     "consensus",
     "consistency",
+    "consistency_rebalanced_accuracy",
     "control_risk",
     "correlation",
     "cusum",
     "discordant",
+    "distinctness_curve",
     "divide_by_prior",
     "ewma",
     "expected_any_flip",
@@ -230,8 +256,10 @@ __all__ = [
     "splitmix64",
     "stableeval_rating",
     "tie_priority",
+    "tie_range",
     "tost",
     "unanimity",
     "view_diagnostic",
+    "visual_distinctness",
     "worst_case_accuracy",
 ]

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import percent
 from phasefusion.stats._numbers import column, indicator
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Allocation:
+class Allocation(Result):
     """Accuracy of uniform budgets and of an oracle that sees the labels.
 
     Attributes

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
 from phasefusion._random import MASK_64
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import integers
 from phasefusion.stats._numbers import (
@@ -23,7 +24,7 @@ from phasefusion.stats.resampling import quantile
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SharedUnstable:
+class SharedUnstable(Result):
     """Items on which both of two models are unstable.
 
     Attributes
@@ -170,7 +171,7 @@ def shared_unstable_counts(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Cmh:
+class Cmh(Result):
     """Cochran-Mantel-Haenszel test over strata.
 
     Attributes
@@ -249,7 +250,7 @@ def cmh(tables: ArrayLike) -> Cmh:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Correlation:
+class Correlation(Result):
     """Rank and product-moment correlation of the same pairs.
 
     Attributes

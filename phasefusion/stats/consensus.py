@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
 from phasefusion._random import MAX_OPTIONS, tie_seeds
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import answer_table, check_choice, integers, percent
 
@@ -19,7 +21,7 @@ _RULES = ("posterior", "priority", "lowest", "first")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Consensus:
+class Consensus(Result):
     """Plurality of votes; the item axis is missing where one item was given.
 
     Attributes
@@ -178,6 +180,92 @@ def majority_vote(
         item_ids=item_ids,
         seed=seed,
         missing=missing,
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TieRange(Result):
+    """Change rate of two arms' votes, over all ways in which ties could be broken.
+
+    Attributes
+    ----------
+    low, high : float
+        Share of items that change however ties are broken, and with the worst choice.
+    expected : float
+        With independent random choices.
+    tie_rate : float
+        Share of the votes of both arms without a single winner.
+    n, n_dropped : int
+    """
+
+    low: float
+    high: float
+    expected: float
+    tie_rate: float
+    n: int
+    n_dropped: int
+
+    def __repr__(self) -> str:
+        dropped = f", {self.n_dropped} dropped" if self.n_dropped else ""
+        return (
+            f"TieRange({percent(self.low)} to {percent(self.high)}, expected "
+            f"{percent(self.expected)}, ties {percent(self.tie_rate)}, {self.n} items"
+            f"{dropped})"
+        )
+
+
+def tie_range(counts_a: ArrayLike, counts_b: ArrayLike) -> TieRange:
+    """Range of the change rate between two arms over the choices of tied votes.
+
+    Says how much of a change rate may be made by the tie rule.
+
+    Parameters
+    ----------
+    counts_a, counts_b : array_like, shape (n, K), int
+        Votes for each answer, such as `Consensus.counts`. An item without a vote in one
+        arm is left out and counted.
+
+    Returns
+    -------
+    TieRange
+
+    Raises
+    ------
+    StatisticsError
+        If the shapes differ or a count is negative.
+
+    Examples
+    --------
+    >>> tie_range([[2, 0], [1, 1], [0, 2]], [[2, 0], [2, 0], [2, 0]])
+    TieRange(33.33 % to 66.67 %, expected 50.00 %, ties 16.67 %, 3 items)
+    """
+    first, second = integers(counts_a, "counts_a", 2), integers(counts_b, "counts_b", 2)
+    if first.shape != second.shape:
+        raise StatisticsError(
+            f"counts_a have shape {first.shape}, counts_b have {second.shape}"
+        )
+    if min(first.min(initial=0), second.min(initial=0)) < 0:
+        raise StatisticsError("counts must be >= 0")
+    kept = (first.sum(axis=1) > 0) & (second.sum(axis=1) > 0)
+    winners = [
+        table[kept] == table[kept].max(axis=1, initial=0, keepdims=True)
+        for table in (first, second)
+    ]
+    sizes = [tied.sum(axis=1) for tied in winners]
+    both = (winners[0] & winners[1]).sum(axis=1)
+    n = int(kept.sum())
+    if not n:
+        nan = float("nan")
+        return TieRange(nan, nan, nan, nan, 0, len(kept))
+    settled = (sizes[0] == 1) & (sizes[1] == 1) & (both == 1)
+    agree = both / (sizes[0] * sizes[1])
+    return TieRange(
+        low=int((both == 0).sum()) / n,
+        high=int((~settled).sum()) / n,
+        expected=1.0 - math.fsum(agree.tolist()) / n,
+        tie_rate=(int((sizes[0] > 1).sum()) + int((sizes[1] > 1).sum())) / (2 * n),
+        n=n,
+        n_dropped=len(kept) - n,
     )
 
 

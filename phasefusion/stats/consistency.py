@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import (
     POLICIES,
@@ -25,7 +26,7 @@ _KINDS = ("pairwise", "modal", "unanimous", "anchor")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Consistency:
+class Consistency(Result):
     """Consistency of answers over passes.
 
     Attributes

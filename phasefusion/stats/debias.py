@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
 from phasefusion._random import MASK_64
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.orders import cyclic, to_content, validate
 from phasefusion.stats._answers import percent
@@ -73,7 +74,7 @@ def letter_prior(observed: ArrayLike) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Marginal:
+class Marginal(Result):
     """Posterior in content space averaged over orders.
 
     Attributes
@@ -144,7 +145,7 @@ def permutation_marginal(observed: ArrayLike, orders: ArrayLike) -> Marginal:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Debiased:
+class Debiased(Result):
     """Letter probabilities divided by a prior.
 
     Attributes
@@ -195,7 +196,7 @@ def divide_by_prior(observed: ArrayLike, prior: ArrayLike) -> Debiased:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PriDe:
+class PriDe(Result):
     """Answers debiased by a prior that a few items showed.
 
     Attributes

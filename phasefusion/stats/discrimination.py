@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
 from phasefusion._random import MASK_64
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._numbers import (
     classes_and_scores,
@@ -24,7 +25,7 @@ from phasefusion.stats.proportions import check_level
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Auroc:
+class Auroc(Result):
     """Area under the ROC curve with its interval.
 
     Attributes
@@ -251,7 +252,7 @@ def _auroc_intervals(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class AurocBootstrap:
+class AurocBootstrap(Result):
     """AUROC of resampled items.
 
     Attributes
@@ -363,7 +364,7 @@ def auroc_bootstrap(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FlipAuroc:
+class FlipAuroc(Result):
     """How well low margins rank flips, over cells of one model and benchmark each.
 
     Attributes

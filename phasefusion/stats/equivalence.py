@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._numbers import clusters, finite_column, same_length, sums_by
 from phasefusion.stats.proportions import check_level
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ClusteredMean:
+class ClusteredMean(Result):
     """Mean with a cluster-robust standard error.
 
     Attributes
@@ -194,7 +195,7 @@ def _quotient(distance: float, se: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Tost:
+class Tost(Result):
     """Two one-sided tests of equivalence.
 
     Attributes
@@ -334,7 +335,7 @@ def paired_difference(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ImpliedError:
+class ImpliedError(Result):
     """Standard error that a published interval implies.
 
     Attributes

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import percent
 from phasefusion.stats._numbers import classes_and_scores
@@ -16,7 +17,7 @@ from phasefusion.stats.proportions import check_level, score_interval
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Flagged:
+class Flagged(Result):
     """Flips among the items with the smallest margins, and outside them.
 
     Attributes

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.orders import distinct
 from phasefusion.stats._answers import (
@@ -27,7 +28,7 @@ from phasefusion.stats.proportions import Method, Proportion, proportion_ci
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FlipRates:
+class FlipRates(Result):
     """Flip rates over items.
 
     Attributes

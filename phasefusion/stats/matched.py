@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
 from phasefusion._random import MASK_64, MAX_OPTIONS, splitmix64, tie_seeds
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import (
     answer_table,
@@ -32,7 +33,7 @@ _MAX_SPLITS = 200_000
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class MatchedVote:
+class MatchedVote(Result):
     """Changes between votes of disjoint halves of the orders.
 
     Attributes
@@ -370,7 +371,7 @@ def half_split_residual(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class MatchedNull:
+class MatchedNull(Result):
     """The matched-vote excess against permuted phases.
 
     Attributes

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import integers
 from phasefusion.stats._numbers import (
@@ -22,7 +23,7 @@ Side: TypeAlias = Literal["upper", "lower", "none"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ControlChart:
+class ControlChart(Result):
     """A statistic over batches with its limits.
 
     Attributes
@@ -56,7 +57,7 @@ class ControlChart:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Cusum:
+class Cusum(Result):
     """Two one-sided cumulative sums.
 
     Attributes

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.orders import cyclic, validate
 from phasefusion.stats._answers import answer_table, check_choice, percent
@@ -153,7 +154,7 @@ def lost_correct(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Fixation:
+class Fixation(Result):
     """How firmly answers hold on to a content, to a letter, or to a place.
 
     Attributes

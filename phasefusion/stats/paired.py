@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import integers
 from phasefusion.stats._numbers import indicator
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class McNemar:
+class McNemar(Result):
     """McNemar's test on discordant pairs.
 
     Attributes
@@ -138,7 +139,7 @@ def discordant(a: ArrayLike, b: ArrayLike) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ClusteredMcNemar:
+class ClusteredMcNemar(Result):
     """McNemar's test with clusters of dependent items.
 
     Attributes
@@ -210,7 +211,7 @@ def clustered_mcnemar(diff: ArrayLike, cluster: ArrayLike) -> ClusteredMcNemar:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CochranQ:
+class CochranQ(Result):
     """Cochran's test over more than two arms.
 
     Attributes

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import check_choice, percent
 
@@ -17,7 +18,7 @@ _METHODS = ("wilson", "clopper-pearson", "wilson-cc")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Proportion:
+class Proportion(Result):
     """Share of items with a two-sided confidence interval.
 
     Attributes
@@ -68,7 +69,7 @@ def check_level(confidence_level: float) -> None:
         )
 
 
-def _wilson(k: float, n: int, z: float) -> tuple[float, float]:
+def _wilson(k: float, n: float, z: float) -> tuple[float, float]:
     share, z2 = k / n, z * z
     center = (share + z2 / (2 * n)) / (1 + z2 / n)
     spread = math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
@@ -76,8 +77,8 @@ def _wilson(k: float, n: int, z: float) -> tuple[float, float]:
     return center - half, center + half
 
 
-def score_interval(k: float, n: int, level: float) -> tuple[float, float]:
-    """Wilson's interval in [0, 1], also of an expected count; NaN for n = 0."""
+def score_interval(k: float, n: float, level: float) -> tuple[float, float]:
+    """Wilson's interval in [0, 1], also of expected counts; NaN for n = 0."""
     from scipy.special import ndtri
 
     if n == 0:

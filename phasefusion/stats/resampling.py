@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
 from phasefusion._random import MASK_64, splitmix64
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import check_choice
 from phasefusion.stats._numbers import (
@@ -78,7 +79,7 @@ def quantile(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Bootstrap:
+class Bootstrap(Result):
     """Percentile interval of a ratio of sums over resampled clusters.
 
     Attributes
@@ -226,7 +227,7 @@ def _cluster_sums(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ExactBootstrap:
+class ExactBootstrap(Result):
     """The whole bootstrap distribution of a ratio of sums over few clusters.
 
     Attributes
@@ -333,7 +334,7 @@ def cluster_bootstrap_exact(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SignFlip:
+class SignFlip(Result):
     """Sign-flip permutation test of cluster sums.
 
     Attributes

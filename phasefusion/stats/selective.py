@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import integers, percent
 from phasefusion.stats._numbers import column, fraction_in, indicator, same_length
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RiskCoverage:
+class RiskCoverage(Result):
     """Risk of the answers kept, as the threshold falls.
 
     Attributes
@@ -125,7 +126,7 @@ def risk_coverage(confidence: ArrayLike, error: ArrayLike) -> RiskCoverage:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RiskControl:
+class RiskControl(Result):
     """Thresholds certified by a walk in a fixed order.
 
     Attributes

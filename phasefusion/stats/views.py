@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import answer_table, integers, percent
 from phasefusion.stats._numbers import clusters, finite_column, indicator, same_length
@@ -24,7 +25,7 @@ from phasefusion.stats.resampling import cluster_bootstrap
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FlipRatio:
+class FlipRatio(Result):
     """A flip rate over the floor of re-runs that change nothing.
 
     Attributes
@@ -202,7 +203,7 @@ def random_draw_change_rate(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class WorstCase:
+class WorstCase(Result):
     """Accuracy when the view is chosen against the model.
 
     Attributes
@@ -303,7 +304,7 @@ def worst_case_accuracy(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ViewDiagnostic:
+class ViewDiagnostic(Result):
     """A pooled answer against the views it was made of.
 
     Attributes
@@ -400,7 +401,7 @@ def view_diagnostic(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RankReversals:
+class RankReversals(Result):
     """Pairs of models whose order depends on the view.
 
     Attributes
@@ -479,7 +480,7 @@ def rank_reversals(scores: ArrayLike) -> RankReversals:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Gain:
+class Gain(Result):
     """Difference of two arms on the items of one bin.
 
     Attributes

@@ -283,3 +283,16 @@ def test_position_weights_refuse():
         fusion.position_weighted(np.zeros((3, 3)), order, alpha=1.5)
     with pytest.raises(PosteriorError, match="mode"):
         fusion.position_weighted(np.zeros((3, 3)), order, mode="plain")
+
+
+def test_items_without_their_passes():
+    rng = np.random.default_rng(5)
+    logp = rng.normal(size=(6, 3, 2, 4))
+    logp[1, 0, 0, 2] = np.nan
+    whole = fusion.fuse_items(logp, missing="available")
+    lean = fusion.fuse_items(logp, missing="available", passes=False)
+    np.testing.assert_array_equal(lean.posterior, whole.posterior)
+    np.testing.assert_array_equal(lean.margin, whole.margin)
+    np.testing.assert_array_equal(lean.valid, whole.valid)
+    assert lean.reasons == whole.reasons
+    assert lean.phase_answers.shape == lean.phase_margins.shape == (6, 0)

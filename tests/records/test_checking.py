@@ -72,7 +72,7 @@ OF_ONE = [
     ),
     ({"same_options": [0, 0, 1]}, "same_options", "same_options", "first option"),
     ({"path": "guess"}, "type", "path", "logit or generate"),
-    ({"budget": 0}, "type", "budget", "integer >= 1"),
+    ({"budget": -1}, "type", "budget", "integer >= 0"),
     ({"shifted": 1}, "type", "shifted", "true or false"),
 ]
 

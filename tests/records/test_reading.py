@@ -56,7 +56,7 @@ def test_parsers_agree_with_each_other_and_with_plain_python(tmp_path_factory, m
         assert found.arm[p] == row["arm"]
         assert found.order[p].tolist()[:k] == row["order"]
         assert found.phase[p].tolist() == (row["phase"] or [-1, 1])
-        assert found.budget[p] == (row["budget"] or -1)
+        assert found.budget[p] == (-1 if row["budget"] is None else row["budget"])
         expected = -1 if bad or row["answer"] is None else row["answer"]
         assert found.answer[p] == expected
         if bad:

@@ -346,3 +346,55 @@ def test_cusum_is_never_negative_and_starts_again(values, h):
 @pytest.mark.parametrize(("shift", "side"), [(3.0, "upper"), (-3.0, "lower")])
 def test_the_sign_of_a_shift_picks_the_side(shift, side):
     assert stats.cusum([shift] * 5, 0.0, 1.0).side == side
+
+
+# ---------------------------------------------------------------- 16, 23, 29, 31
+
+
+@given(st.integers(0, 3), st.integers(1, 4), st.integers(2, 3), st.integers(2, 6))
+def test_constant_answers_have_no_changes(answer, n, n_phases, n_orders):
+    made = stats.matched_vote(np.full((n, n_phases, n_orders), answer))
+    assert made.within == made.across == made.excess == 0.0
+    assert made.within_fractional == made.across_fractional == 0.0
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.integers(0, 10**6))
+def test_drawn_splits_tend_to_all_splits(seed):
+    answers = np.random.default_rng(seed).integers(0, 3, (20, 3, 6))
+    every = stats.matched_vote(answers, seed=seed)  # which also breaks ties
+    drawn = stats.matched_vote(answers, splits=4000, seed=seed)
+    assert every.n_splits == 10
+    assert drawn.within == pytest.approx(every.within, abs=0.02)
+    assert drawn.across == pytest.approx(every.across, abs=0.02)
+
+
+@given(rankings())
+def test_auroc_is_the_share_of_ordered_pairs(ranking):
+    positive, score = ranking
+    made = stats.auroc(positive, score)
+    pairs = list(itertools.product(score[positive], score[~positive]))
+    if not pairs:
+        assert math.isnan(made.value)
+        return
+    wins = sum((a > b) + (a == b) / 2 for a, b in pairs)
+    assert made.value == pytest.approx(wins / len(pairs), abs=1e-14)
+    stretched = stats.auroc(positive, np.exp(score / 3.0) - 7.0)
+    assert stretched.value == made.value
+    np.testing.assert_equal(stretched.variance, made.variance)
+
+
+@given(arrays(np.float64, (5, 4), elements=st.floats(0.01, 1.0)))
+def test_a_uniform_prior_changes_no_answer(raw):
+    observed = raw / raw.sum(axis=1, keepdims=True)
+    made = stats.divide_by_prior(observed, np.full(4, 0.25))
+    top = np.sort(observed, axis=1)
+    clear = top[:, -1] - top[:, -2] > 1e-9
+    assert (made.answers == observed.argmax(axis=1))[clear].all()
+    np.testing.assert_allclose(made.posterior, observed, atol=1e-8)
+
+
+@given(st.lists(st.floats(-50, 50), max_size=20))
+def test_a_chart_without_a_limit_has_no_alarm(values):
+    made = stats.cusum(values, 0.0, 1.0, h=math.inf)
+    assert len(made.alarms) == 0
