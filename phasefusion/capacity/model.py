@@ -177,9 +177,11 @@ def fit(
     if not calls:
         raise RecordError(f"{run}: no pass has its seconds recorded; nothing to fit")
     reuse = read_run(run)["settings"].get("scorer", {}).get("reuse_prefix", True)
-    prefix, suffix, error = _fit_calls(calls, bool(reuse))
-    opening = _fit_decodes(decodes, videos or {})
-    return CostModel(*opening, *prefix, *suffix, startup_s=startup_s, error=error)
+    found, error = _fit_calls(calls, bool(reuse))
+    found = _fit_decodes(decodes, videos or {}) + found
+    names = [field.name for field in fields(CostModel)]
+    values = dict(zip(names, found, strict=False))
+    return CostModel(**values, startup_s=startup_s, error=error)
 
 
 def _collect(run: str | Path) -> tuple[list[_Call], dict[str, _Decode]]:
@@ -189,8 +191,8 @@ def _collect(run: str | Path) -> tuple[list[_Call], dict[str, _Decode]]:
     for row in iter_passes(run):
         seconds = row.get("seconds")
         if seconds is not None and row["budget"] is not None:
-            key = (row["benchmark"], row["question_id"], row["arm"])
-            key += (bool(row.get("shifted")), row["budget"])
+            arm = (row["arm"], bool(row.get("shifted")), row["budget"])
+            key = (row["benchmark"], row["question_id"], *arm)
             call = calls.setdefault(key, _Call(set(), set(), row["budget"], 0.0))
             call.phases.add(row["phase_index"])
             call.orders.add(tuple(row["order"]))
@@ -205,9 +207,7 @@ def _collect(run: str | Path) -> tuple[list[_Call], dict[str, _Decode]]:
     return list(calls.values()), decodes
 
 
-def _fit_calls(
-    calls: Sequence[_Call], reuse: bool
-) -> tuple[list[float], list[float], float]:
+def _fit_calls(calls: Sequence[_Call], reuse: bool) -> tuple[list[float], float]:
     """Return prefix and suffix, three numbers each, and the error of the fit."""
     kinds: dict[tuple[int, int, int], list[float]] = {}
     for call in calls:
@@ -221,9 +221,7 @@ def _fit_calls(
     seconds = np.array([np.mean(values) for values in kinds.values()])
     counts = np.array([len(values) for values in kinds.values()])
     found, error = _relative_fit(np.concatenate(columns, axis=1), seconds, counts)
-    if not reuse:
-        found = np.concatenate([np.zeros(3), found])
-    return found[:3].tolist(), found[3:].tolist(), error
+    return [0.0] * (6 - len(found)) + [float(value) for value in found], error
 
 
 def _fit_decodes(
@@ -240,7 +238,7 @@ def _fit_decodes(
         )
     seconds = np.array([decode.seconds for decode in decodes.values()])
     found, _ = _relative_fit(np.array(rows), seconds, np.ones(len(rows)))
-    return found.tolist()
+    return [float(value) for value in found]
 
 
 def _relative_fit(

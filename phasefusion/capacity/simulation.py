@@ -207,7 +207,7 @@ class _Simulation:
         self._at(cost_s * worker.speed, "step", name)
 
     def _step(self, name: str) -> None:
-        """A worker has opened its unit, or done a part of it."""
+        """Note that a worker has opened its unit, or done a part of it."""
         worker = self._workers[name]
         assert worker.lease is not None
         unit = worker.lease.unit

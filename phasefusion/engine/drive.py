@@ -146,7 +146,7 @@ class ClusterCrew:
         self.prepared = Prepared(None, {}, {})
 
     def prepare(self, plan: Plan) -> dict[str, Any]:
-        """Start the workers; return what the first that is ready says of its scorers."""
+        """Start the workers; return what the first one says of its scorers."""
         try:
             self._cluster = self._connect()
             self._drive = Drive(self._cluster, self._limits)
