@@ -333,8 +333,8 @@ class Scheduler:
     def _charge(self, state: _State, held: _Held, reason: str) -> Poison | None:
         """Hold a failure against what the worker was at."""
         at = held.at()
-        if (held.is_open and at is None) or (at is not None and at not in state.left):
-            return None  # all its parts are done, here or by another worker
+        if at is not None and at not in state.left:
+            return None  # another worker has done it
         reasons = state.failures.setdefault(at, [])
         reasons.append(reason)
         if len(reasons) < self._max_attempts:

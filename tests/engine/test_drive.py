@@ -18,7 +18,7 @@ from phasefusion.errors import (
     WorkerWarning,
 )
 from phasefusion.evaluate import evaluate
-from phasefusion.records import iter_passes, pass_key
+from phasefusion.records import iter_passes, pass_key, read_run
 
 OPTIONS = {"budget": 4, "dense": 10, "n_orders": 3, "progress": False}
 TIMELESS = {"seconds": None, "decode_seconds": None}
@@ -364,3 +364,28 @@ def test_workers_that_differ_are_refused(questions, tmp_path):
             engine=Engine(facts=facts),
             **OPTIONS,
         )
+
+
+class Varied(PixelScorer):
+    """Has a second form of the question."""
+
+    def variant(self, name):
+        return PixelScorer(letter={"unlabelled": 0.1}[name])
+
+
+@pytest.mark.parametrize("protocol", ["margin", "unlabelled", "random-draws"])
+@pytest.mark.parametrize("backups", [False, True])
+def test_protocols_with_stages_prompts_and_draws(
+    questions, tmp_path, protocol, backups
+):
+    options = {"protocol": protocol, "budget": 3, "dense": 10, "progress": False}
+    here = evaluate(questions, Varied(), out=tmp_path / "here", **options)
+    engine = Engine(Limits(backups=backups), n_workers=3, seed=4)
+    there = evaluate(
+        questions, Varied, out=tmp_path / "there", engine=engine, **options
+    )
+    assert passes_of(there.path) == passes_of(here.path)
+    assert read_run(there.path)["settings"] == read_run(here.path)["settings"]
+    if backups:
+        kinds = {entry[0] for entry in engine.cluster.log}
+        assert kinds == {"start", "give", "kill"}

@@ -275,6 +275,21 @@ def test_a_backup_is_given_once_and_its_late_twin_has_no_effect():
     assert not core.acknowledge(slow, "b", 3.0)
 
 
+def test_a_backup_goes_to_the_unit_with_most_left_and_a_loser_puts_nothing_back():
+    units = [Unit("v", (Part("a", 5.0),)), Unit("w", (Part("a", 3.0), Part("b", 4.0)))]
+    core = Scheduler(units, backups=True)
+    for w in ("w1", "w2", "w3"):
+        core.join(w)
+    large, small = core.lease("w1", 0.0), core.lease("w2", 0.0)
+    core.acknowledge(large, "b", 1.0)
+    copy = core.lease("w3", 1.0)
+    assert (small.unit.name, copy.unit.name) == ("v", "v")
+    core.leave("w3", "killed")
+    assert core.n_waiting == 0, "w2 still has it"
+    core.leave("w2", "killed")
+    assert core.n_waiting == 1
+
+
 @pytest.mark.parametrize(
     ("units", "options", "message"),
     [
