@@ -150,7 +150,7 @@ class Scheduler:
 
     Examples
     --------
-    >>> short, long = Unit("a", (Part("a1"),)), Unit("b", (Part("b1"), Part("b2")))
+    >>> short, long = Unit("a", (Part("a1"),)), Unit("b", (Part("b1"), Part("b2", 3.0)))
     >>> work = Scheduler([short, long])
     >>> work.join("w")
     >>> lease = work.lease("w", now_s=0.0)
