@@ -16,6 +16,7 @@ from phasefusion import errors
 if TYPE_CHECKING:
     from phasefusion import audit as audit
     from phasefusion import cache as cache
+    from phasefusion import datasets as datasets
     from phasefusion import importers as importers
     from phasefusion import orders, pixels, planning, samplers, scoring, stats
     from phasefusion import simulate as simulate
@@ -60,6 +61,7 @@ _HOME = {
 }
 _MODULES = {"audit", "cache", "importers", "orders", "pixels", "planning", "samplers"}
 _MODULES |= {"scoring", "simulate", "stats", "subtitles", "tinyvlm", "video"}
+_MODULES |= {"datasets"}
 
 __all__ = [
     "Clip",
@@ -73,6 +75,7 @@ __all__ = [
     "__version__",
     "audit",
     "compare",
+    "datasets",
     "errors",
     "evaluate",
     "fuse",

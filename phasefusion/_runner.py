@@ -154,7 +154,7 @@ class Task:
             "gold": None if item.gold is None else same[item.gold],
             "arm": arm.name,
             "shifted": arm.shifted,
-            "budget": None if grid is None else grid.budget,
+            "budget": 0 if grid is None else grid.budget,
             "n_phases": arm.n_phases,
             "origin": None,
             "phase": None,
@@ -165,6 +165,8 @@ class Task:
             "frame_times_s": None,
             "decode_seconds": self.decode_s,
         }
+        if grid is None:
+            found["frame_indices"], found["frame_times_s"] = [], []
         if clip is not None:
             found["n_phases"], found["budget"] = clip.indices.shape
             found["frame_indices"] = clip.indices[s].tolist()
@@ -175,6 +177,8 @@ class Task:
             found["phase"] = list(phase.as_integer_ratio())
         if has_repeats(item):
             found["same_options"] = list(same)
+        if item.strata:
+            found["strata"] = dict(item.strata)
         if clip is not None and clip.damaged[s].any():
             found["damaged_frames"] = clip.indices[s][clip.damaged[s]].tolist()
         return found | arm.facts()

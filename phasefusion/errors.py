@@ -79,6 +79,10 @@ class OptionWarning(PhaseFusionWarning):
     """Options that were merged or cleaned before scoring."""
 
 
+class DatasetWarning(PhaseFusionWarning):
+    """Questions of a dataset that were left out, or whose right answer is not known."""
+
+
 class FallbackWarning(PhaseFusionWarning):
     """A slower or less exact path was taken."""
 

@@ -18,7 +18,8 @@ import orjson
 from phasefusion._cached_clips import as_cache
 from phasefusion._runner import Runner, check_scorer
 from phasefusion._video_checks import check_threads
-from phasefusion.datasets import Item, load_questions
+from phasefusion.datasets import Dataset, Item, load_questions, read
+from phasefusion.datasets.loading import warn_about
 from phasefusion.engine import EngineArgument, Prepared, Shard, hire
 from phasefusion.engine.local import describe_scorer
 from phasefusion.engine.shards import as_shard, check_stages
@@ -111,7 +112,9 @@ def evaluate(
     Parameters
     ----------
     questions : path or sequence of Item
-        A question file (see `phasefusion.datasets.load_questions`) or its items.
+        A question file (see `phasefusion.datasets.load_questions`), a folder of a
+        dataset, its items, or what `phasefusion.datasets.read` returns, whose account
+        is then kept in the run.
     scorer : Scorer
         Anything with ``score(clip, question, options, orders=...)``.
     out : str or Path
@@ -292,6 +295,11 @@ def _questions(
     questions: str | Path | Sequence[Item],
 ) -> tuple[list[Item], dict[str, Any]]:
     """Items, and what identifies them in run.json."""
+    if isinstance(questions, str | Path) and Path(questions).is_dir():
+        questions = read("auto", questions)
+        warn_about(questions.report)
+    if isinstance(questions, Dataset):
+        return list(questions), _about(questions)
     if isinstance(questions, str | Path):
         path = Path(questions)
         items = load_questions(path)
@@ -315,6 +323,20 @@ def _questions(
     }
 
 
+def _about(dataset: Dataset) -> dict[str, Any]:
+    """Identify questions by what they say, wherever files and videos lie."""
+    hashes = _hashes(dataset)
+    files = dataset.report.files
+    text = json.dumps(hashes, sort_keys=True).encode()
+    return {
+        "file": files[0]["path"] if len(files) == 1 else None,
+        "sha256": hashlib.sha256(text).hexdigest(),
+        "n": len(dataset),
+        "items": hashes,
+        "dataset": dataset.report.to_dict(),
+    }
+
+
 def _hashes(items: Sequence[Item]) -> dict[str, dict[str, str]]:
     """Short hash of every question by benchmark and id, to name those that change."""
     found: dict[str, dict[str, str]] = {}
@@ -326,6 +348,8 @@ def _hashes(items: Sequence[Item]) -> dict[str, dict[str, str]]:
 def item_hash(item: Item) -> str:
     """Return a short hash of a question, as run.json has it."""
     facts = asdict(item) | {"video": Path(item.video).name}
+    if item.subtitles is not None and item.subtitles.path is not None:
+        facts["subtitles"]["path"] = Path(item.subtitles.path).name
     text = json.dumps(facts, sort_keys=True, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 

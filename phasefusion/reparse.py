@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,9 @@ class Reparsed:
         return {name: getattr(self, name) for name in Reparsed.__slots__}
 
 
-def reparse(run: str | Path, questions: str | Path | None = None) -> Reparsed:
+def reparse(
+    run: str | Path, questions: str | Path | Sequence[Item] | None = None
+) -> Reparsed:
     """Tell the answers of generated passes again, by today's `parse_answer`.
 
     The stored texts are what is read; no model is asked. Everything else of a pass
@@ -59,9 +61,10 @@ def reparse(run: str | Path, questions: str | Path | None = None) -> Reparsed:
     ----------
     run : str or Path
         The run folder.
-    questions : str or Path, optional
-        The question file, for the texts of the options; that of the run by default.
-        Questions that are other than when the run was made are left alone.
+    questions : str, Path or sequence of Item, optional
+        The question file or its items, for the texts of the options; the file of the
+        run by default. Questions that are other than when the run was made, or whose
+        video has another name, are left alone.
 
     Returns
     -------
@@ -80,20 +83,19 @@ def reparse(run: str | Path, questions: str | Path | None = None) -> Reparsed:
     folder = Path(run)
     described = read_run(folder)
     known = described.get("questions", {})
-    path = questions if questions is not None else known.get("file")
-    if path is None:
+    given = questions if questions is not None else known.get("file")
+    if given is None:
         raise RecordError(
             f"{folder}: run.json names no question file, so the texts of the options "
             "are not known; give the question file"
         )
-    items = {
-        (item.benchmark, item.question_id): item
-        for item in load_questions(path, check_videos=False)
-    }
+    if isinstance(given, str | Path):
+        given = load_questions(given, check_videos=False)
+    items = {(item.benchmark, item.question_id): item for item in given}
     with RunWriter(folder, described):  # nobody writes meanwhile
         telling = _Telling(items, known.get("items", {}))
         lines = [dump(telling.told(row)) for row in iter_passes(folder)]
-        if telling.moves:
+        if telling.is_edited:
             _replace(folder / PASSES_FILE, b"".join(lines))
     return Reparsed(
         len(lines),
@@ -115,6 +117,8 @@ class _Telling:
         self._items = items
         self._hashes = hashes
         self.generated = 0
+        #: Whether anything is other than it was, be it a reason alone.
+        self.is_edited = False
         self.moves: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
 
@@ -132,9 +136,9 @@ class _Telling:
         told = {name: fresh[name] for name in _TOLD}
         before = (row["answer"], row.get("outcome"))
         after = (told["answer"], told["outcome"])
-        if before == after:
-            return row
-        self.moves[f"{_shown(*before)} -> {_shown(*after)}"] += 1
+        if before != after:
+            self.moves[f"{_shown(*before)} -> {_shown(*after)}"] += 1
+        self.is_edited |= any(row.get(name) != value for name, value in told.items())
         return row | told
 
     def _why_not(self, item: Item | None, row: Mapping[str, Any]) -> str:

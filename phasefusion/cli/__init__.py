@@ -17,6 +17,7 @@ from phasefusion.cli import goals as goals
 from phasefusion.cli import importing as importing
 from phasefusion.cli import planning as planning
 from phasefusion.cli import protocols as protocols
+from phasefusion.cli import questions as questions
 from phasefusion.cli import records as records
 from phasefusion.cli import reparsing as reparsing
 from phasefusion.cli import running as running

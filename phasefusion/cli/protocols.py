@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +17,10 @@ from phasefusion.cli.application import (
     examples,
     print_table,
 )
-from phasefusion.protocols import PROTOCOLS, Cost, Plan, make_plan
+
+if TYPE_CHECKING:
+    from phasefusion.datasets import Item
+    from phasefusion.protocols import Cost, Plan
 
 _UNKNOWN = "by clip"
 
@@ -45,6 +49,8 @@ def protocols(
     as_json: JsonFlag = False,
 ) -> None:
     """List what can be run, the figure that each gives, and its cost a question."""
+    from phasefusion.protocols import PROTOCOLS, make_plan
+
     found = []
     for name, protocol in PROTOCOLS.items():
         plan = make_plan(name, budget=budget, dense=dense)
@@ -86,13 +92,16 @@ def protocols(
 
 
 def print_plan(
-    questions: Path, limit: int | None, as_json: bool, **settings: Any
+    questions: Path | Sequence[Item], limit: int | None, as_json: bool, **settings: Any
 ) -> None:
     """Print what a run would score, and its cost; nothing is decoded or loaded."""
     from phasefusion.datasets import load_questions
+    from phasefusion.protocols import make_plan
 
     plan = make_plan(**settings)
-    items = load_questions(questions, check_videos=False)[:limit]
+    if isinstance(questions, Path):
+        questions = load_questions(questions, check_videos=False)
+    items = list(questions)[:limit]
     cost = plan.cost([len(item.options) for item in items])
     if as_json:
         print(json.dumps(_to_dict(plan, cost)))

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from phasefusion.cli.application import JsonFlag, examples
+from phasefusion.cli.questions import (
+    DatasetName,
+    MissingVideos,
+    Videos,
+    read_dataset,
+)
 from phasefusion.cli.records import records
+
+if TYPE_CHECKING:
+    from phasefusion.datasets import Dataset
 
 
 @records.command(
@@ -24,12 +33,20 @@ def reparse(
     questions: Annotated[
         Path | None, typer.Option(help="Question file (the one of the run).")
     ] = None,
+    dataset: DatasetName = None,
+    videos: Videos = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Tell generated answers again from the texts on disk; no model is asked."""
     from phasefusion.reparse import reparse as tell_again
 
-    made = tell_again(run, questions)
+    source: Path | Dataset | None = questions
+    if questions is not None and (questions.is_dir() or dataset or videos):
+        missing = MissingVideos.keep
+        source = read_dataset(
+            questions, dataset, videos, None, None, None, missing, False
+        )
+    made = tell_again(run, source)
     if as_json:
         print(json.dumps(made.to_dict()))
         return

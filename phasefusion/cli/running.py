@@ -6,7 +6,7 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,18 @@ from phasefusion.cli.application import (
     examples,
 )
 from phasefusion.cli.protocols import parse_values, print_plan
+from phasefusion.cli.questions import (
+    DATASETS_HELP,
+    DatasetName,
+    GoldFile,
+    Lenient,
+    Missing,
+    MissingVideos,
+    SubtitlesFolder,
+    TaskName,
+    Videos,
+    read_dataset,
+)
 from phasefusion.cli.sharding import (
     EngineName,
     EngineOption,
@@ -31,7 +43,9 @@ from phasefusion.cli.sharding import (
     show_shard,
 )
 from phasefusion.errors import RecordError
-from phasefusion.protocols import names
+
+if TYPE_CHECKING:
+    from phasefusion.datasets import Dataset
 
 _INTERRUPTED = 130
 #: Questions of `demo`; 40 s of processor time on a 2020s core.
@@ -101,6 +115,8 @@ _QUESTION_FILE = (
 
 
 def _known_protocol(name: str) -> str:
+    from phasefusion.protocols import names  # loads NumPy, which --help does not
+
     if name not in names():
         listed = ", ".join(map(repr, names()))
         raise typer.BadParameter(f"{name!r} is not one of {listed}")
@@ -113,11 +129,15 @@ def _known_protocol(name: str) -> str:
         "phasefusion run q.csv --model path --protocol stableeval --budget 16",
         "phasefusion run q.csv --protocol budget-sweep --values 8,16 --dry-run",
         "phasefusion run q.json --scorer mypackage.scorers:make --limit 20",
+        "phasefusion run val.csv --dataset nextqa --videos NExTVideo --model path",
     )
     + _QUESTION_FILE
+    + DATASETS_HELP
 )
 def run(
-    questions: Annotated[Path, typer.Argument(help="JSON, JSONL, CSV or TSV file.")],
+    questions: Annotated[
+        Path, typer.Argument(help="Question file, or folder of a dataset's files.")
+    ],
     model: Annotated[
         str | None, typer.Option(help="Hugging Face model: a folder or an id.")
     ] = None,
@@ -131,6 +151,13 @@ def run(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Run folder (runs/<questions>).")
     ] = None,
+    dataset: DatasetName = None,
+    videos: Videos = None,
+    subtitles: SubtitlesFolder = None,
+    gold: GoldFile = None,
+    task: TaskName = None,
+    missing_videos: Missing = None,
+    lenient: Lenient = False,
     protocol: Annotated[
         str,
         typer.Option(
@@ -217,8 +244,10 @@ def run(
         "dense": dense,
         "seed": seed,
     }
+    of_dataset = (dataset, videos, subtitles, gold, task, missing_videos)
     if dry_run:
-        print_plan(questions, limit, as_json, **settings)
+        source = _source(questions, of_dataset, lenient, MissingVideos.keep)
+        print_plan(source, limit, as_json, **settings)
         return
     if (model is None) == (scorer is None):
         raise typer.BadParameter("give either --model or --scorer")
@@ -235,11 +264,12 @@ def run(
             f"--{' and --'.join(options)} can be given with --model only; a scorer of "
             "--scorer sets its own"
         )
+    source = _source(questions, of_dataset, lenient)
     made = find_scorer(model, scorer, options, engine, shard)
     out = out or Path("runs") / questions.stem
     _evaluate_and_report(
         as_json,
-        questions,
+        source,
         made,
         out=out,
         **settings,
@@ -282,6 +312,27 @@ def demo(
         threads=threads,
         progress=False if quiet else None,
     )
+
+
+def _source(
+    questions: Path,
+    of_dataset: tuple[Any, ...],
+    lenient: bool,
+    missing: MissingVideos | None = None,
+) -> Path | Dataset:
+    """Return the question file, or the dataset that the options speak of."""
+    if not (
+        lenient or questions.is_dir() or any(one is not None for one in of_dataset)
+    ):
+        return questions
+    from phasefusion.datasets.loading import warn_about
+
+    name, videos, subtitles, gold, task, stated = of_dataset
+    source = read_dataset(
+        questions, name, videos, subtitles, gold, task, stated or missing, lenient
+    )
+    warn_about(source.report)
+    return source
 
 
 def _check_limit(limit: int | None) -> None:

@@ -6,15 +6,16 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import Any
 
 from phasefusion._checks import warn
-from phasefusion.errors import DatasetError, OptionWarning
-from phasefusion.orders import MAX_LETTERS
-from phasefusion.scoring.letters import first_equal, strip_letters
+from phasefusion.datasets.item import Item, SubtitleSource, bounds, checked_options
+from phasefusion.datasets.loading import MissingVideos, detect, load
+from phasefusion.datasets.videos import is_file
+from phasefusion.errors import BackendUnavailableError, DatasetError, OptionWarning
+from phasefusion.scoring.letters import first_equal
 
 _FIELDS = ("question_id", "video", "question", "options")
 _KNOWN = {
@@ -25,81 +26,13 @@ _KNOWN = {
     "type",
     "start",
     "end",
+    "start_frame",
+    "end_frame",
+    "strata",
+    "subtitles",
 }
 _OPTION_COLUMN = re.compile(r"([A-Z])|(?:option|a)[ _]?(\d+)")
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-#: A letter in front of an option, in every form that `strip_letters` takes off.
-_IN_FRONT = re.compile(
-    r"\s*(?:\(([A-Za-z])\)|\[([A-Za-z])\]|([A-Za-z])[.):、])\s*\S.*", re.DOTALL
-)
-_LETTERED = re.compile(r"\(?([A-Z])[.):]\s*(.*)", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One multiple-choice question about one video.
-
-    Attributes
-    ----------
-    question_id : str
-        Unique within `benchmark`.
-    benchmark : str
-        Where the question comes from; the name of the question file by default.
-    video : str
-        Absolute path of the video file.
-    video_id : str
-        Name of the video; questions about one video form a cluster.
-    question : str
-        The question alone, without options or instructions.
-    options : tuple of str
-        2 to 26 option texts in content order; letters in front that run A, B, C, ...
-        are taken off.
-    gold : int or None
-        Content index of the right option, 0-based; None when it is not known.
-    type : str or None
-        Kind of question, for breakdowns.
-    start, end : float or None
-        Bounds of the part of the video that is asked about, in seconds.
-    extra : dict
-        Fields of the question file that have no meaning here, kept as they were.
-
-    Raises
-    ------
-    DatasetError
-        Naming the question, if its options cannot be lettered and told apart, or the
-        gold is none of them.
-    """
-
-    question_id: str
-    benchmark: str
-    video: str
-    video_id: str
-    question: str
-    options: tuple[str, ...]
-    gold: int | None = None
-    type: str | None = None
-    start: float | None = None
-    end: float | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        where = f"question {self.question_id!r}"
-        options = _checked_options(self.options, where)
-        object.__setattr__(self, "options", options)
-        if self.gold is None:
-            return
-        known = isinstance(self.gold, SupportsIndex) and not isinstance(self.gold, bool)
-        if not known or int(self.gold) not in range(len(options)):
-            raise DatasetError(
-                f"{where}: gold {self.gold!r} is none of its {len(options)} options; "
-                f"it must be 0..{len(options) - 1}, or None where it is not known"
-            )
-        object.__setattr__(self, "gold", int(self.gold))
-
-    @property
-    def same_options(self) -> tuple[int, ...]:
-        """First option of equal text for each option; ``range(K)`` as a rule."""
-        return first_equal(self.options)
 
 
 def load_questions(
@@ -114,10 +47,15 @@ def load_questions(
     question file or to `video_root`), ``question``, ``options`` and ``answer``
     (0-based index, letter, or the text of the option; absent or empty when it is not
     known), and optionally ``type``, ``benchmark``, ``video_id``, ``start`` and ``end``
-    (seconds). Everything else is kept in `Item.extra`. A CSV file gives the options as
+    (seconds; or ``start_frame`` and ``end_frame`` with ``fps``), ``strata`` (an object
+    of further properties) and ``subtitles`` (a path, or a list of cues). Everything
+    else is kept in `Item.extra`. A CSV file gives the options as
     a JSON list in one column, or in columns ``A B C ...`` or ``option_0 option_1 ...``
     of which an item may leave the last ones empty. Letters in front of all options are
     taken off when they run A, B, C, ...; the same letters in another order are refused.
+
+    Files of the benchmarks of `phasefusion.datasets.names` are told by their fields and
+    read as `phasefusion.datasets.load` does; what that leaves out is in a warning.
 
     Parameters
     ----------
@@ -143,6 +81,11 @@ def load_questions(
     """
     path = Path(path)
     root = path.parent if video_root is None else Path(video_root)
+    benchmark = _benchmark(path)
+    if benchmark is not None:
+        root = path if path.is_dir() and video_root is None else root
+        missing: MissingVideos = "error" if check_videos else "keep"
+        return load(benchmark, path, videos=root, missing_videos=missing)
     items: list[Item] = []
     seen: dict[tuple[str, str], str] = {}
     for where, row in _rows(path):
@@ -160,35 +103,39 @@ def load_questions(
     return items
 
 
+def _benchmark(path: Path) -> str | None:
+    """Name of the benchmark whose own form a file has, if it is none of ours."""
+    try:
+        found = detect(path)
+    except (DatasetError, BackendUnavailableError):
+        if path.is_dir():
+            raise
+        return None  # what is wrong with it is said when it is read
+    return None if found == "plain" else found
+
+
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every question of the file with the place it was found at."""
+    from phasefusion.importers import files  # which know this package
+
     suffix = path.suffix.lower()
     if suffix not in {".json", ".jsonl", ".csv", ".tsv"}:
         raise DatasetError(
             f"{path}: a question file ends in .json, .jsonl, .csv or .tsv, "
             f"not in {suffix!r}"
         )
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DatasetError(
-            f"{path}: not UTF-8 text (byte {error.start}); save the file as UTF-8"
-        ) from None
     if suffix == ".json":
-        yield from _json_rows(path, text)
+        yield from _objects(path, files.read_json(path).value)
     elif suffix == ".jsonl":
-        yield from _jsonl_rows(path, text)
+        for number, row in files.read_jsonl(path):
+            yield f"{path}, line {number}", row
     else:
-        yield from _csv_rows(path, text, "\t" if suffix == ".tsv" else ",")
+        separator = "\t" if suffix == ".tsv" else ","
+        yield from _csv_rows(path, files.read_text(path), separator)
 
 
-def _json_rows(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DatasetError(
-            f"{path}, line {error.lineno}: not JSON: {error.msg}"
-        ) from None
+def _objects(path: Path, data: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Questions of a JSON file."""
     if isinstance(data, dict):
         data = data.get("questions")
     if not isinstance(data, list):
@@ -198,30 +145,11 @@ def _json_rows(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
         )
     for i, row in enumerate(data):
         where = f"{path}, item {i}"
-        yield where, _object(row, where)
-
-
-def _jsonl_rows(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    # Split at "\n" alone: other separators of str.splitlines may stand in a text.
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
+        if not isinstance(row, dict):
             raise DatasetError(
-                f"{where}: not JSON: {error.msg} at column {error.colno}"
-            ) from None
-        yield where, _object(row, where)
-
-
-def _object(row: Any, where: str) -> dict[str, Any]:
-    if not isinstance(row, dict):
-        raise DatasetError(
-            f"{where}: a question is a JSON object, not {type(row).__name__}"
-        )
-    return row
+                f"{where}: a question is a JSON object, not {type(row).__name__}"
+            )
+        yield where, row
 
 
 def _csv_rows(
@@ -307,12 +235,10 @@ def _item(
         )
     where = f"{where} ({question_id!r})"
     video = root / _text(row, "video", where)
-    if check and not video.is_file():
+    if check and not is_file(video):
         raise DatasetError(f"{where}: there is no video file {video}")
     options = _options(row["options"], where)
-    start, end = _seconds(row, "start", where), _seconds(row, "end", where)
-    if start is not None and end is not None and not start < end:
-        raise DatasetError(f"{where}: start {start} s is not before end {end} s")
+    start, end = bounds(row, where)
     kind = row.get("type")
     return Item(
         question_id=str(question_id),
@@ -326,6 +252,8 @@ def _item(
         start=start,
         end=end,
         extra={name: value for name, value in row.items() if name not in _KNOWN},
+        strata=_strata(row, where),
+        subtitles=_subtitles(row, where, root, check),
     )
 
 
@@ -336,24 +264,43 @@ def _text(row: Mapping[str, Any], name: str, where: str) -> str:
     return value
 
 
-def _seconds(row: Mapping[str, Any], name: str, where: str) -> float | None:
-    value = row.get(name)
-    if value in (None, ""):
+def _strata(row: Mapping[str, Any], where: str) -> dict[str, str]:
+    given = row.get("strata")
+    if given in (None, ""):
+        return {}
+    if not isinstance(given, Mapping) or not all(
+        isinstance(value, str | int | float) for value in given.values()
+    ):
+        raise DatasetError(
+            f"{where}: strata must be an object of texts, such as "
+            f'{{"duration": "short"}}, not {given!r}'
+        )
+    return {str(name): str(value) for name, value in given.items()}
+
+
+def _subtitles(
+    row: Mapping[str, Any], where: str, root: Path, check: bool
+) -> SubtitleSource | None:
+    given = row.get("subtitles")
+    if given in (None, ""):
         return None
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError):
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
-        raise DatasetError(f"{where}: {name} must be seconds >= 0, not {value!r}")
-    return seconds
+    if isinstance(given, list):
+        return SubtitleSource(text=json.dumps(given))
+    if not isinstance(given, str):
+        raise DatasetError(
+            f"{where}: subtitles must be a path or a list of cues, not {given!r}"
+        )
+    path = root / given
+    if check and not is_file(path):
+        raise DatasetError(f"{where}: there is no subtitle file {path}")
+    return SubtitleSource(path=str(path))
 
 
 def _options(value: Any, where: str) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise DatasetError(f"{where}: options must be a list of texts, not {value!r}")
     given = [_option(text, k, where) for k, text in enumerate(value)]
-    options = _checked_options(given, where)
+    options = checked_options(given, where)
     repeats = {options[j] for k, j in enumerate(first_equal(options)) if k != j}
     if repeats:
         warn(
@@ -364,41 +311,6 @@ def _options(value: Any, where: str) -> tuple[str, ...]:
     return options
 
 
-def _checked_options(given: Sequence[str], where: str) -> tuple[str, ...]:
-    """Return the option texts without letters in front, or say what is wrong."""
-    if isinstance(given, str) or not all(isinstance(text, str) for text in given):
-        raise DatasetError(f"{where}: options must be a list of texts, not {given!r}")
-    if not 2 <= len(given) <= MAX_LETTERS:
-        raise DatasetError(
-            f"{where}: has {len(given)} options; 2 to {MAX_LETTERS} can be lettered"
-        )
-    _check_letters(given, where)
-    options, _ = strip_letters([text.strip() for text in given])
-    for k, text in enumerate(options):
-        if not text:
-            raise DatasetError(f"{where}: option {k} is empty")
-    if set(first_equal(options)) == {0}:
-        raise DatasetError(f"{where}: all options read {options[0]!r}")
-    return options
-
-
-def _check_letters(given: Sequence[str], where: str) -> None:
-    """Refuse options that carry the letters A to the K-th in another order.
-
-    Those may be the letters to answer with, which contradict the places, or no letters
-    at all but initials; other letters, as in "A. Lincoln" and "J. Adams", are text.
-    """
-    matches = [_IN_FRONT.fullmatch(text) for text in given]
-    letters = "".join((m[1] or m[2] or m[3]).upper() for m in matches if m)
-    in_order = "".join(chr(ord("A") + k) for k in range(len(given)))
-    if len(letters) == len(given) and letters != in_order and {*letters} <= {*in_order}:
-        raise DatasetError(
-            f"{where}: the options are ambiguous: they carry the letters "
-            f"{', '.join(letters)} at the places of {', '.join(in_order)}; take the "
-            "letters off or put the options in the order of their letters"
-        )
-
-
 def _option(text: Any, k: int, where: str) -> str:
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise DatasetError(f"{where}: option {k} must be a text, not {text!r}")
@@ -407,41 +319,16 @@ def _option(text: Any, k: int, where: str) -> str:
 
 def _gold(answer: Any, options: tuple[str, ...], where: str) -> int | None:
     """Content index of the answer, or an error when it could be more than one."""
-    if answer is None or answer == "":
+    from phasefusion.importers.options import resolve_gold  # which knows this package
+
+    gold = resolve_gold(answer, options, len(options))
+    if gold.kind == "gold missing":
         return None
-    if isinstance(answer, bool) or not isinstance(answer, str | int):
+    if gold.kind:
+        what = "is ambiguous" if gold.kind == "gold ambiguous" else "cannot be used"
         raise DatasetError(
-            f"{where}: answer must be an index, a letter or the text of an option, "
-            f"not {answer!r}"
+            f"{where}: answer {answer!r} {what}: {gold.reason}; give "
+            f"0..{len(options) - 1}, A..{chr(ord('A') + len(options) - 1)} or the text "
+            "of an option"
         )
-    if isinstance(answer, int):
-        readings = {answer} if 0 <= answer < len(options) else set()
-    else:
-        readings = set(_readings(answer.strip(), options))
-    if not readings:
-        raise DatasetError(
-            f"{where}: answer {answer!r} is none of the {len(options)} options: give "
-            f"0..{len(options) - 1}, A..{chr(ord('A') + len(options) - 1)} or a text"
-        )
-    if len(readings) > 1:
-        raise DatasetError(
-            f"{where}: answer {answer!r} is ambiguous: it could be option "
-            f"{' or '.join(map(str, sorted(readings)))}; give a 0-based number"
-        )
-    return readings.pop()
-
-
-def _readings(answer: str, options: tuple[str, ...]) -> Iterable[int]:
-    """Every option index that the text could mean."""
-    yield from (k for k, text in enumerate(options) if text == answer)
-    if re.fullmatch(r"[A-Za-z]|\([A-Za-z]\)", answer):
-        k = ord(answer.strip("()").upper()) - ord("A")
-        if k < len(options):
-            yield k
-    if re.fullmatch(r"\d+", answer) and int(answer) < len(options):
-        yield int(answer)
-    match = _LETTERED.fullmatch(answer)
-    if match:
-        k = ord(match.group(1)) - ord("A")
-        if k < len(options) and options[k] == match.group(2).strip():
-            yield k
+    return gold.indices[0]

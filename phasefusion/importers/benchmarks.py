@@ -193,6 +193,8 @@ def read_tempcompass(path: Path, settings: Settings) -> Reading:
     DatasetError
         Naming the place that is not of this form.
     """
+    from phasefusion.datasets._shapes import tempcompass_kind  # imports this package
+
     document = read_json(path, lenient=settings.lenient)
     benchmark = settings.name("TempCompass")
     questions, answers = [], []
@@ -204,9 +206,10 @@ def read_tempcompass(path: Path, settings: Settings) -> Reading:
             options = ("yes", "no")
             gold = normal(str(gold))
         shown = sorted(normal(option) for option in strip_once(options)[0])
+        kind = tempcompass_kind(row)
         question = RawQuestion(
             where=where,
-            question_id=f"{video}/{dimension}/{i}",
+            question_id="/".join([video, dimension, *filter(None, [kind]), str(i)]),
             benchmark=benchmark,
             question=stem,
             options=options or None,

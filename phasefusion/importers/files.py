@@ -200,8 +200,8 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, row
 
 
-def read_table(path: Path) -> Table:
-    """Read a CSV, TSV or XLSX file.
+def read_table(path: Path, *, exact: bool = False) -> Table:
+    """Read a CSV, TSV or XLSX file; with `exact`, no line may lack cells.
 
     Raises
     ------
@@ -227,7 +227,7 @@ def read_table(path: Path) -> Table:
         raise DatasetError(f"{path}, line {reader.line_num}: {error}") from None
     finally:
         csv.field_size_limit(limit)
-    return _table(path, rows)
+    return _table(path, rows, exact)
 
 
 def _spreadsheet(path: Path) -> Table:
@@ -262,7 +262,9 @@ def _cell(value: object) -> str:
     return str(value)
 
 
-def _table(path: Path, rows: Sequence[tuple[int, Sequence[str]]]) -> Table:
+def _table(
+    path: Path, rows: Sequence[tuple[int, Sequence[str]]], exact: bool = False
+) -> Table:
     if not rows:
         raise DatasetError(f"{path}: is empty")
     line, head = rows[0]
@@ -276,7 +278,8 @@ def _table(path: Path, rows: Sequence[tuple[int, Sequence[str]]]) -> Table:
         )
     found = []
     for number, cells in rows[1:]:
-        if len(cells) != len(columns) and any(cells[len(columns) :]):
+        torn = exact and len(cells) < len(columns)
+        if torn or any(cells[len(columns) :]):
             raise DatasetError(
                 f"{path}, line {number}: has {len(cells)} cells, the header has "
                 f"{len(columns)} columns"

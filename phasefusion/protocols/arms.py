@@ -135,9 +135,11 @@ class Arm:
         """Return the arm as JSON values, for run.json."""
         found: dict[str, Any] = {"arm": self.name, "shifted": self.shifted}
         if self.grid is not None and self.sampler is not None:
-            found["budget"] = self.grid.budget
+            found["asked_frames"] = self.grid.budget  # it may take more, or fewer
         elif self.grid is not None:
             found |= self.grid.to_dict()
+            if self.draw is not None:
+                found["origin"] = None  # every video has its own
         if self.share != 1:
             found["share"] = list(self.share.as_integer_ratio())
         return found | self.facts()

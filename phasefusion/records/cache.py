@@ -226,15 +226,22 @@ def _unpack(table: Any, key: dict[str, Any]) -> Passes:
     width = key["width"]
     grids = np.array(key["grids"], np.int64).reshape(-1, 7).T.copy()
     orders = np.array(key["orders"], np.int64).reshape(-1, width)
-    grid = _codes(column["grid"], len(grids[0]))
-    order = _codes(column["order"], len(orders))
-    invalid = _codes(column["invalid"], len(key["reasons"]), least=-1)
-    _codes(column["item"], len(key["items"][0]))
+    _demand_below(column["item"], len(key["items"][0]))
+    _demand_below(column["grid"], len(grids[0]))
+    _demand_below(column["order"], len(orders))
+    _demand_below(column["invalid"], len(key["reasons"]), least=-1)
+    # few large allocations, as in `allocate`
+    grid, order, invalid = np.empty((3, table.num_rows), np.intp)
+    for codes, name in ((grid, "grid"), (order, "order"), (invalid, "invalid")):
+        np.copyto(codes, column[name])
+    numbers = np.empty((2, table.num_rows))
+    for row, name in zip(numbers, ("option_mass", "seconds"), strict=True):
+        np.copyto(row, column[name])
     out = allocate(table.num_rows, width)
     np.copyto(out["item"], column["item"])
     np.copyto(out["answer"], column["answer"])
-    for row, name in enumerate(("n_phases", "phase_index", "budget")):
-        grids[row].take(grid, out=out[name], mode="clip")
+    for values, name in zip(grids, ("n_phases", "phase_index", "budget"), strict=False):
+        values.take(grid, out=out[name], mode="clip")
     phase = np.ascontiguousarray(grids[3:5].T)
     phase.take(grid, axis=0, out=out["phase"], mode="clip")
     orders.take(order, axis=0, out=out["order"], mode="clip")
@@ -246,8 +253,8 @@ def _unpack(table: Any, key: dict[str, Any]) -> Passes:
         items=make_items([*fields, [v if v is None else tuple(v) for v in same]]),
         arm=_objects(key["arms"]).take(grids[6]).take(grid),
         shifted=grids[5].astype(bool).take(grid),
-        option_mass=column["option_mass"].copy(),
-        seconds=column["seconds"].copy(),
+        option_mass=numbers[0],
+        seconds=numbers[1],
         invalid=(
             tuple(_objects(key["reasons"]).take(invalid).tolist())
             if key["reasons"]
@@ -256,11 +263,10 @@ def _unpack(table: Any, key: dict[str, Any]) -> Passes:
     )
 
 
-def _codes(codes: NDArray[Any], n: int, *, least: int = 0) -> NDArray[np.intp]:
-    """Return numbers of n things, or raise ValueError when there is another one."""
+def _demand_below(codes: NDArray[Any], n: int, *, least: int = 0) -> None:
+    """Raise ValueError unless all are numbers of n things."""
     if len(codes) and not least <= codes.min() <= codes.max() < n:
         raise ValueError("a number of nothing")
-    return codes.astype(np.intp)
 
 
 def _objects(values: list[Any]) -> NDArray[np.object_]:

@@ -126,7 +126,7 @@ def check(*paths: str | Path, limit: int = LIMIT) -> CheckResult:
     ...     _ = path.write_text('{"question_id": "q1"}')
     ...     found = check(path)
     >>> found.counts
-    {'missing': 10}
+    {'missing': 11}
     >>> found.findings[0].field
     'benchmark'
     """

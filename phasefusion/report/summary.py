@@ -326,8 +326,11 @@ def _middle(values: Sequence[T | None]) -> list[T]:
 def _grid_of(settings: Mapping[str, Any], arm: str) -> PhaseGrid | None:
     """Return the unshifted grid of an arm, derived ones included."""
     for entry in settings.get("arms", ()):
-        if entry["arm"] == arm and not entry["shifted"]:
-            return PhaseGrid.from_dict({name: entry[name] for name in settings["grid"]})
+        if entry["arm"] == arm and not entry["shifted"] and "budget" in entry:
+            whole = settings["grid"]
+            # random origins are none of the arm's
+            own = {name: entry[name] for name in whole if entry[name] is not None}
+            return PhaseGrid.from_dict(whole | own)
     if arm == "single" and "grid" in settings:
         grid = PhaseGrid.from_dict(settings["grid"])
         return PhaseGrid(grid.budget, 1, grid.origin, by=grid.by, short=grid.short)

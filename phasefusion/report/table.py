@@ -110,7 +110,7 @@ def of_protocol(passes: Passes, settings: Mapping[str, Any]) -> Passes:
     if not settings.get("arms"):
         return passes
     chosen = np.isin(passes.arm.astype(str), RECORDED)
-    if chosen.all():
+    if chosen.all() or not chosen.any():
         return passes
     columns = {
         name: getattr(passes, name)[chosen]

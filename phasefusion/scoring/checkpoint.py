@@ -79,6 +79,12 @@ def loading(source: str, what: str) -> Iterator[None]:
     except PhaseFusionError:
         raise
     except Exception as error:
+        if "trust_remote_code" in str(error) or "custom code" in str(error):
+            raise ScoringError(
+                f"{source}: the {what} runs code that comes with the checkpoint; read "
+                "it and allow it with trust_remote_code=True, or take the model's "
+                "native form"
+            ) from error
         raise ScoringError(
             f"{source}: the {what} cannot be loaded ({one_line(error)}); check that "
             "its files are whole and that transformers is new enough for them"
@@ -107,7 +113,17 @@ def check_model(model: Any) -> None:
         )
 
 
-def unpack(processor: Any, tokenizer: Any) -> tuple[Any, str, Any]:
+def check_vocabulary(model: Any, tokenizer: Any) -> None:
+    """Refuse a tokenizer with tokens that the model does not know."""
+    n_known = len(model.get_input_embeddings().weight)
+    if len(tokenizer) > n_known:
+        raise ScoringError(
+            f"the tokenizer has {len(tokenizer)} tokens and the model {n_known}; "
+            "tokenizer and model do not belong together"
+        )
+
+
+def unpack(processor: Any, tokenizer: Any) -> tuple[Any, str | None, Any]:
     """Find tokenizer, chat template and processor in what the caller has.
 
     The processor is None where a tokenizer was given in its place.
@@ -238,18 +254,48 @@ def warn_defaults(source: str) -> None:
     )
 
 
-def load_tokenizer(transformers: Any, source: str, **where: Any) -> Any:
-    """Load a tokenizer, of either of the names that its class has had.
+def load_config(transformers: Any, source: str, **where: Any) -> Any:
+    """Load a model's configuration, as any version of transformers has written it.
 
-    transformers 5 writes the name TokenizersBackend into checkpoints, which 4 does not
-    know as its own PreTrainedTokenizerFast.
+    5 writes the settings of rotary positions as ``rope_parameters``, which 4 does not
+    read: it would take its defaults, for most models in silence.
+    """
+    config = transformers.AutoConfig.from_pretrained(source, **where)
+    if int(transformers.__version__.split(".")[0]) >= 5:
+        return config
+    text = config.get_text_config()
+    rope = getattr(text, "rope_parameters", None)
+    if isinstance(rope, Mapping) and getattr(text, "rope_scaling", None) is None:
+        rest = {k: v for k, v in rope.items() if k != "rope_theta"}
+        text.rope_theta = rope.get("rope_theta", text.rope_theta)
+        plain = rest.get("rope_type", "default") == "default" and len(rest) < 2
+        text.rope_scaling = None if plain else {**rest, "type": rest["rope_type"]}
+    return config
+
+
+def load_tokenizer(transformers: Any, source: str, **where: Any) -> Any:
+    """Load a tokenizer, as any version of transformers has written it.
+
+    What 5 calls TokenizersBackend, and gives its special tokens as a list, is 4's
+    PreTrainedTokenizerFast, which wants them by another name.
     """
     try:
         return transformers.AutoTokenizer.from_pretrained(source, **where)
     except ValueError as error:
         if "TokenizersBackend" not in str(error):
             raise
-    return transformers.PreTrainedTokenizerFast.from_pretrained(source, **where)
+    config = read_json(
+        source,
+        "tokenizer_config.json",
+        where.get("revision"),
+        cache_only=where.get("local_files_only", False),
+    )
+    return transformers.PreTrainedTokenizerFast.from_pretrained(
+        source,
+        additional_special_tokens=config.get("extra_special_tokens") or [],
+        extra_special_tokens=config.get("model_specific_special_tokens") or {},
+        **where,
+    )
 
 
 def is_out_of_memory(error: BaseException) -> bool:

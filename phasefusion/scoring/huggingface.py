@@ -15,9 +15,11 @@ from phasefusion.pixels import PatchSettings, PlaneSettings
 from phasefusion.scoring.checkpoint import (
     backend,
     check_model,
+    check_vocabulary,
     checked_pixels,
     is_out_of_memory,
     limited,
+    load_config,
     load_tokenizer,
     loading,
     model_pixels,
@@ -172,6 +174,7 @@ class HFOptionScorer:
             raise ScoringError(f"pixel_frames is {pixel_frames}; it must be at least 1")
         check_model(model)
         tokenizer, template, processor = unpack(processor, tokenizer)
+        check_vocabulary(model, tokenizer)
         if model.config.model_type in OWN_FAMILIES and frames_as is None:
             if pixels is None:
                 pixels = model_pixels(processor_pixels(processor), model.config)
@@ -181,6 +184,8 @@ class HFOptionScorer:
         else:
             _refuse_pixels(size, min_pixels, max_pixels, pixels)
             family = _through_processor(model, processor, frames_as)
+            if getattr(processor, "chat_template", None):
+                template = None  # it may have another one for videos
         family.template = family.template or template
         family.pixel_frames = pixel_frames
         default = PromptTemplate() if score == "letter" else TEXT_PROMPT
@@ -291,6 +296,8 @@ class HFOptionScorer:
             arguments["attn_implementation"] = attn_implementation
         if not pickled_weights:
             arguments["use_safetensors"] = True
+        with loading(source, "configuration"):
+            arguments["config"] = load_config(transformers, source, **where)
         with loading(source, "model"):
             model = transformers.AutoModelForImageTextToText.from_pretrained(
                 source, **arguments

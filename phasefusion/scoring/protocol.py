@@ -181,8 +181,8 @@ class Scorer(Protocol):
         scores : OptionScores, GeneratedAnswers or array_like, shape (S, M, K)
             `OptionScores`, texts that a model wrote, or natural log-probabilities
             alone: entry ``[s, m, k]`` belongs to the option that was given as number
-            ``k``, wherever order ``m`` shows it. Of these alone, the option mass is the sum
-            of their exponentials over the options, and a row of NaN is an invalid
+            ``k``, wherever order ``m`` shows it. Of these alone, the option mass is the
+            sum of their exponentials over the options, and a row of NaN is an invalid
             pass.
         """
         ...

@@ -102,7 +102,10 @@ def test_other_protocols(call, tmp_path, protocol, scored):
     ("words", "message"),
     [
         (["run", "none.json", "--scorer", "pixel_scorer:make"], "none.json: No such"),
-        (["run", "bad.json", "--scorer", "pixel_scorer:make"], "bad.json, line 1: not"),
+        (
+            ["run", "bad.json", "--scorer", "pixel_scorer:make"],
+            "bad.json, line 1, column 2: not",
+        ),
         (["run", "questions.jsonl"], "either --model or --scorer"),
         (["run", "questions.jsonl", "--scorer", "x"], "MODULE:NAME"),
         (["run", "questions.jsonl", "--scorer", "no.such:x"], "No module named 'no'"),
@@ -286,7 +289,8 @@ def test_version(call):
 
 
 @pytest.mark.parametrize(
-    "command", [None, "run", "demo", "report", "frames", "samplers", "info"]
+    "command",
+    [None, "run", "demo", "report", "frames", "samplers", "info", "questions"],
 )
 def test_help_has_examples(call, command):
     code, out, _ = call(*([command] if command else []), "--help")

@@ -109,6 +109,7 @@ def test_tsv(folder):
     ("answer", "gold"),
     [
         (2, 2),
+        (2.0, 2),
         ("2", 2),
         ("C", 2),
         ("c", 2),
@@ -134,7 +135,7 @@ def test_gold_in_every_form(folder, answer, gold):
         ("C. not a bird", ["a cat", "a dog", "a bird"]),
         ("a fish", ["a cat", "a dog", "a bird"]),
         (True, ["x", "y"]),
-        (1.0, ["x", "y"]),
+        (1.5, ["x", "y"]),
         (["A"], ["x", "y"]),
     ],
 )
@@ -151,22 +152,21 @@ def test_gold_with_two_readings(folder, answer, options):
     if answer == "2":  # an index alone: no option reads "2"
         assert load_one(folder, answer=answer, options=options).gold == 2
         return
-    with pytest.raises(DatasetError, match="ambiguous: it could be option 0 or 1"):
+    with pytest.raises(DatasetError, match="is ambiguous"):
         load_one(folder, answer=answer, options=options)
 
 
-def test_gold_text_that_occurs_twice(folder):
-    with (
-        pytest.warns(OptionWarning, match="more than once"),
-        pytest.raises(DatasetError, match="ambiguous"),
-    ):
-        load_one(folder, options=["six", "three", "three"], answer="three")
+def test_gold_text_that_occurs_twice_is_all_of_them(folder):
+    with pytest.warns(OptionWarning, match="more than once"):
+        item = load_one(folder, options=["six", "three", "three"], answer="three")
+    assert item.golds == (1, 2)
+    assert item.gold == 1
 
 
 def test_duplicate_options_warn_and_are_grouped(folder):
     with pytest.warns(OptionWarning, match=r"line 1 \('q1'\): options occur more"):
         item = load_one(folder, options=["six", "three", "three", "nine"], answer="C")
-    assert item.gold == 2
+    assert item.golds == (1, 2)
     assert item.same_options == (0, 1, 1, 3)
 
 
@@ -298,6 +298,39 @@ def test_missing_video_may_be_left_to_the_run(folder):
     assert item.video == str(folder / "gone.mp4")
 
 
+def test_subtitles_and_strata(folder):
+    (folder / "clip.srt").write_text("1\n00:00:01,0 --> 00:00:02,0\nhi\n")
+    item = load_one(folder, subtitles="clip.srt", strata={"length": 3})
+    assert item.strata == {"length": "3"}
+    assert [cue.text for cue in item.subtitles.read()] == ["hi"]
+    inline = [{"start": 1, "end": 2, "text": "hi"}]
+    said = load_one(folder, subtitles=inline).subtitles.read()
+    assert [(cue.start_s, cue.text) for cue in said] == [(1.0, "hi")]
+    path = write(folder, GOOD | {"subtitles": "gone.srt"})
+    with pytest.raises(DatasetError, match=r"there is no subtitle file .*gone\.srt"):
+        load_questions(path)
+    (item,) = load_questions(path, check_videos=False)
+    assert item.subtitles.path == str(folder / "gone.srt")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"subtitles": 5}, "subtitles must be a path or a list of cues, not 5"),
+        ({"strata": ["x"]}, "strata must be an object of texts"),
+        ({"strata": {"x": [1]}}, "strata must be an object of texts"),
+        ({"start_frame": 5}, "start_frame needs fps to become seconds"),
+        ({"start_frame": 5, "fps": 0}, "start_frame needs fps"),
+        ({"start_frame": -5, "fps": 5}, "start_frame must be a frame number >= 0"),
+        ({"start": 10**400}, "start must be seconds >= 0"),
+        ({"video": "x" * 5000}, "there is no video file"),
+    ],
+)
+def test_bad_fields(folder, changes, message):
+    with pytest.raises(DatasetError, match=message):
+        load_one(folder, **changes)
+
+
 def test_video_root(folder, tmp_path_factory):
     other = tmp_path_factory.mktemp("questions")
     (item,) = load_questions(write(other, GOOD), video_root=folder)
@@ -325,9 +358,9 @@ def test_same_id_in_two_benchmarks(folder):
         ("set.json", "[]", "holds no questions"),
         ("set.json", "{}", "must be a list of questions"),
         ("set.json", "[1]", "item 0: a question is a JSON object, not int"),
-        ("set.json", "[\n{,}]", "line 2: not JSON"),
+        ("set.json", "[\n{?}]", "line 2, column 2: not JSON"),
         ("set.jsonl", '{"a": 1}\n{"b"', "line 1: question_id"),
-        ("set.jsonl", '{"b"', "line 1: not JSON: .* column"),
+        ("set.jsonl", '{"b"', "line 1, column 5: not JSON"),
         ("set.csv", "question_id,video\nq,v,extra\n", "line 2: has another number"),
         ("set.csv", "question_id,video\nq\n", "line 2: has another number"),
         ("set.csv", "a,a\n1,2\n", "column name occurs twice"),

@@ -322,7 +322,7 @@ class TestBenchmarks:
             "v1/direction/0",
             "v1/direction/1",
             "v2/direction/0",
-            "v2/direction/1",
+            "v2/direction/yes_no/1",
         ]
         assert [row["answer"] for row in rows] == [0, 0, 1, 0]
         assert [row["choice"] for row in rows][:2] == ["up: fast. then stop", "down"]

@@ -13,6 +13,7 @@ import pytest
 
 from phasefusion.errors import ScoringError
 from phasefusion.scoring import HFOptionScorer
+from phasefusion.scoring.checkpoint import load_tokenizer
 from phasefusion.scoring.source import folder_sha256
 from phasefusion.tinyvlm import model_dir
 
@@ -357,7 +358,7 @@ def test_a_model_loaded_by_the_caller_is_its_files_too(checkpoint, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.chdir(checkpoint.parent)
     load = transformers.AutoModelForImageTextToText.from_pretrained
-    tokenizer = transformers.AutoTokenizer.from_pretrained("model")
+    tokenizer = load_tokenizer(transformers, "model")
     scorer = HFOptionScorer(load("model"), tokenizer)
     monkeypatch.chdir("/")
     assert scorer.describe()["sha256"] == folder_sha256(model_dir())

@@ -49,7 +49,7 @@ def reruns(study: Study) -> list[FigureTable]:
     rows = [
         ("two phases differ", rate(flips.pairwise, used)),
         ("any phase differs", rate(flips.any, used)),
-        ("a repeated run differs", mean_rate(floor) if n else _no_rate()),
+        ("a repeated run differs", mean_rate(floor)),
     ]
     tables = [
         FigureTable(
@@ -205,7 +205,7 @@ def phase_sweep(study: Study) -> list[FigureTable]:
     shares = FigureTable(
         "Consensus answers over the phases",
         (("some of them differ in", "text"), ("questions", "rate")),
-        clean([(name, _plain(value)) for name, value in rows]),
+        clean(rows),
         "Two and three: any phases, in expectation.",
     )
     by_phase = []
@@ -221,13 +221,6 @@ def phase_sweep(study: Study) -> list[FigureTable]:
             f"{int((complete & (study.gold >= 0)).sum())} questions.",
         ),
     ]
-
-
-def _plain(value: dict[str, Any]) -> dict[str, Any]:
-    """Give a rate without an interval that of itself, so that it can be printed."""
-    if math.isnan(value["low"]) and not math.isnan(value["value"]):
-        return value | {"low": value["value"], "high": value["value"]}
-    return value
 
 
 def _phase_text(study: Study, s: int, n_phases: int) -> str:

@@ -13,6 +13,7 @@ from phasefusion.report.items import Column
 from phasefusion.report.sections import UNDEFINED, Section, percent
 from phasefusion.stats import ClusteredMean, discordant, mcnemar
 from phasefusion.stats._answers import half_up
+from phasefusion.stats.proportions import score_interval
 
 #: percent and rate are fractions of one, a rate with its interval; points are
 #: hundredths.
@@ -99,6 +100,8 @@ def shown(value: Any, kind: Kind) -> str:
 def _rate(value: Mapping[str, Any] | None) -> str:
     if value is None or value["value"] is None or math.isnan(value["value"]):
         return UNDEFINED
+    if math.isnan(value["low"]):
+        return percent(value["value"])
     parts = [percent(value[name]) for name in ("value", "low", "high")]
     return f"{parts[0]} [{parts[1]}, {parts[2]}]"
 
@@ -109,13 +112,18 @@ def rate_of(value: float, low: float, high: float, n: int) -> dict[str, Any]:
 
 
 def mean_rate(found: ClusteredMean) -> dict[str, Any]:
-    """Return a clustered mean of shares as a rate."""
-    return rate_of(
-        found.mean,
-        max(found.low, 0.0) if found.low == found.low else found.low,
-        min(found.high, 1.0) if found.high == found.high else found.high,
-        found.n,
-    )
+    """Return a clustered mean of shares as a rate.
+
+    Where no two clusters differ, the interval is Wilson's over clusters.
+    """
+    if not found.n:
+        return rate_of(math.nan, math.nan, math.nan, 0)
+    if not found.se > 0:
+        n = found.n_clusters
+        low, high = score_interval(found.mean * n, n, found.confidence_level)
+    else:
+        low, high = max(found.low, 0.0), min(found.high, 1.0)
+    return rate_of(found.mean, low, high, found.n)
 
 
 def paired(first: Column, second: Column) -> tuple[int, int, float, float, int]:

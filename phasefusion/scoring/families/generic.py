@@ -75,8 +75,8 @@ class ThroughProcessor(Family):
                 f'{"images" if has_image else "video"}"'
             )
         singular = self.frames_as.removesuffix("s")
-        token = getattr(processor, f"{singular}_token", None)
-        self.placeholder = str(token or f"<{singular}>")
+        self._written = self._texts(f"{singular}_token", "boi_token", f"<{singular}>")
+        self.placeholder = self._written[0]
         self.visual_token, self.visual_token_id = self.placeholder, -1
         # Whether prompts can be put together from parts, once a prompt has shown it.
         self._in_parts: bool | None = None
@@ -86,6 +86,15 @@ class ThroughProcessor(Family):
         if self.frames_as == "video":
             return [{"type": "video"}]
         return [{"type": "image"} for _ in range(n_frames)]
+
+    def _texts(self, *names: str) -> tuple[str, ...]:
+        """Return what the processor calls by these names; those in <> are texts."""
+        found = (n if n[0] == "<" else getattr(self.processor, n, None) for n in names)
+        return tuple(dict.fromkeys(str(token) for token in found if token))
+
+    def n_placeholders(self, chat: str) -> int:
+        """Count the places of a chat where frames go, by any text for them."""
+        return max(chat.count(text) for text in self._written)
 
     def n_wanted(self, n_frames: int) -> int:
         """Return how many places for frames a chat must have."""
@@ -212,9 +221,7 @@ class ThroughProcessor(Family):
 
     def reserved(self) -> tuple[str, ...]:
         """Return the texts that have a meaning in a prompt."""
-        names = ("image_token", "video_token", "boi_token", "eoi_token")
-        found = (getattr(self.processor, name, None) for name in names)
-        return (self.placeholder, *(str(token) for token in found if token))
+        return self._texts("image_token", "video_token", "boi_token", *self._written)
 
     def describe(self) -> dict[str, Any]:
         """Return what is needed to show frames the same way again, JSON-able."""
@@ -232,16 +239,22 @@ class ThroughProcessor(Family):
 def _as_video(frames: NDArray[np.uint8], times: FrameTimes) -> dict[str, Any]:
     """Return what a processor takes for a video that is sampled already."""
     import torch
+    import transformers
     from transformers.video_utils import VideoMetadata
 
     _, height, width, _ = frames.shape
     about = VideoMetadata(**times.metadata(), height=height, width=width)
     planes = np.ascontiguousarray(frames.transpose(0, 3, 1, 2))
-    return {
+    inputs = {
         "videos": [torch.from_numpy(planes)],
         "video_metadata": [about],
         "do_sample_frames": False,
     }
+    if transformers.__version__.startswith("4.") and times.spacing_s > 0:
+        # There, what a processor tells of the time between frames comes from here, or
+        # is two frames a second.
+        inputs["fps"] = 1 / times.spacing_s
+    return inputs
 
 
 def _as_images(frames: NDArray[np.uint8]) -> dict[str, Any]:

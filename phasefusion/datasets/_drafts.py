@@ -1,0 +1,240 @@
+"""What the readers of benchmarks hand over, and the fields that they share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from phasefusion.answers import LETTERS, normal
+from phasefusion.errors import DatasetError
+from phasefusion.importers.files import as_id, whole
+from phasefusion.importers.model import GoldKind, RawQuestion
+from phasefusion.importers.options import split_embedded
+from phasefusion.importers.rows import GOLDS, first, options_of, strata_of, text_of
+
+_NUMBERED = re.compile(r"(?:option|choice|a)[ _]?(\d{1,2})", re.IGNORECASE)
+_LISTS = ("options", "option", "candidates", "choices", "mc_options")
+#: Fields that a question has elsewhere; `Item.extra` keeps all others.
+_CONSUMED = {
+    *_LISTS,
+    *GOLDS,
+    "",
+    "question",
+    "answer_id",
+    "answer_number",
+    "correct_choice",
+    "start",
+    "end",
+    "start_frame",
+    "end_frame",
+    "subtitle",
+    "subtitles",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question as its file has it.
+
+    Attributes
+    ----------
+    where : str
+        File and place, for messages.
+    fields : mapping
+    task : str
+        Name of the file, which benchmarks of one file a task do not repeat inside.
+    place : int
+        Number of the question in its task, from 0.
+    """
+
+    where: str
+    fields: Mapping[str, Any]
+    task: str = ""
+    place: int = 0
+
+    def text(self, name: str) -> str | None:
+        """Return a field that is a text or a number, as text."""
+        return text_of(self.fields.get(name))
+
+    def name(self, *names: str) -> str:
+        """Return the first field that is there and not empty, as a name.
+
+        Raises
+        ------
+        DatasetError
+            If there is none, or it can be no name.
+        """
+        value = first(self.fields, names)
+        if value is None:
+            raise DatasetError(f"{self.where}: has no {' or '.join(names)}")
+        return as_id(value, self.where, names[0])
+
+    def maybe(self, *names: str) -> str | None:
+        """Return the first field that is there, as a name; None without."""
+        value = first(self.fields, names)
+        ok = isinstance(value, str | int) and not isinstance(value, bool)
+        return str(value) if ok else None
+
+    def strata(self, *names: str) -> dict[str, str]:
+        """Return the fields of these names that are there."""
+        return strata_of(self.fields, names)
+
+    def extra(self, *without: str) -> dict[str, Any]:
+        """Return the fields that have no place of their own in an item."""
+        return {
+            name: value
+            for name, value in self.fields.items()
+            if name not in _CONSUMED
+            and name not in without
+            and not _NUMBERED.fullmatch(name)
+            and not (len(name) == 1 and name in LETTERS)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A question before it is checked.
+
+    Attributes
+    ----------
+    question : RawQuestion
+    videos : tuple of str
+        Names that its video may have, best first.
+    cuts : tuple of str
+        Names of files that hold the asked part alone; they come before `videos`, and
+        have no bounds.
+    hint : str
+        Part of the path of the video where several have its name.
+    bounds : mapping
+        The fields that hold them.
+    subtitles : tuple of str
+        Names that its subtitles may have.
+    inline : object
+        The subtitles themselves, where the row has them.
+    offset_s : object
+        As in `SubtitleSource`.
+    extra : mapping
+    notes : tuple of (str, str, str)
+        Kind, sentence and example of what was changed.
+    """
+
+    question: RawQuestion
+    videos: tuple[str, ...]
+    cuts: tuple[str, ...] = ()
+    hint: str = ""
+    bounds: Mapping[str, Any] = field(default_factory=dict)
+    subtitles: tuple[str, ...] = ()
+    inline: object = None
+    offset_s: object = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[tuple[str, str, str], ...] = ()
+
+
+def find_options(fields: Mapping[str, Any]) -> tuple[str, ...] | None:
+    r"""Options of a row: a list, a text of one a line, or one a field.
+
+    A field that is empty between others is an empty option, so that the numbers of the
+    options after it stay.
+
+    Examples
+    --------
+    >>> find_options({"a0": "cat", "a1": None, "a2": "dog", "a3": None})
+    ('cat', '', 'dog')
+    >>> find_options({"options": "A. cat\nB. dog"})
+    ('cat', 'dog')
+    """
+    listed = any(isinstance(fields.get(name), list | str) for name in _LISTS)
+    if not listed:
+        numbered = _numbered(fields)
+        if numbered is not None:
+            return numbered
+    found = options_of(fields)
+    if found is not None:
+        return found
+    for name in _LISTS:
+        value = fields.get(name)
+        if isinstance(value, str):
+            options = split_embedded("\n" + value)[1]
+            if options:
+                return options
+    return None
+
+
+def _numbered(fields: Mapping[str, Any]) -> tuple[str, ...] | None:
+    found: dict[int, str] = {}
+    for name, value in fields.items():
+        match = _NUMBERED.fullmatch(name)
+        if match:
+            found.setdefault(int(match[1]), text_of(value) or "")
+    if not found:
+        return None
+    start = 0 if 0 in found else 1
+    texts = [found.get(k, "") for k in range(start, max(found) + 1)]
+    while texts and not texts[-1]:
+        texts.pop()
+    return tuple(texts) if len(texts) >= 2 else None
+
+
+def embedded(
+    text: str | None, options: tuple[str, ...] | None
+) -> tuple[str | None, tuple[str, ...] | None]:
+    """Split options out of a question that has them, unless they are elsewhere."""
+    if options is not None or text is None:
+        return text, options
+    stem, found = split_embedded(text)
+    return (stem, found) if found else (text, None)
+
+
+def index_gold(gold: object) -> GoldKind:
+    """Kind of gold that is an index, as a number or a text; or anything else."""
+    return "auto" if whole(gold) is None else "index"
+
+
+def text_gold(gold: object, options: Sequence[str] | None) -> GoldKind:
+    """Kind of gold that is the text of an option, but in copies of the benchmark.
+
+    A number is never taken for an index there: "3" may be an option that is missing.
+    """
+    if isinstance(gold, str) and options is not None:
+        texts = {" ".join(option.split()) for option in options}
+        if " ".join(gold.split()) in texts or whole(gold) is not None:
+            return "text"
+    return "auto"
+
+
+def index_and_text(row: Row, options: Sequence[str] | None) -> tuple[object, GoldKind]:
+    """Gold of tables that have it twice, as answer_number and as answer."""
+    index, text = whole(row.fields.get("answer_number")), row.text("answer")
+    if index is None:
+        return text, "text"
+    if text and options is not None and 0 <= index < min(len(options), len(LETTERS)):
+        if normal(options[index]) != normal(text):
+            return f"({LETTERS[index]}) {text}", "auto"  # found to contradict itself
+    return index, "index"
+
+
+def without_filler(
+    options: tuple[str, ...], gold: object, filler: str
+) -> tuple[tuple[str, ...], object, int]:
+    """Take out options that only fill columns; the gold counts among what is left.
+
+    Returns
+    -------
+    options : tuple of str
+    gold : object
+    n_dropped : int
+
+    Examples
+    --------
+    >>> without_filler(("cat", "N/A", "dog"), 2, "N/A")
+    (('cat', 'dog'), 1, 1)
+    """
+    index = whole(gold)
+    kept = [k for k, text in enumerate(options) if text.strip() != filler or k == index]
+    if index is not None and index in kept:
+        gold = kept.index(index)
+    elif index is not None and index >= 0:
+        gold = max(index, len(options))  # no option, and none of those that are left
+    return tuple(options[k] for k in kept), gold, len(options) - len(kept)

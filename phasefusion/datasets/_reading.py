@@ -1,0 +1,354 @@
+"""Every question of a benchmark checked and made an item, or accounted for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from phasefusion.answers import LETTERS
+from phasefusion.datasets._drafts import Draft, Row
+from phasefusion.datasets._forms import FORMS
+from phasefusion.datasets._shapes import detect, rows_of
+from phasefusion.datasets._sources import Source, plain
+from phasefusion.datasets.item import Item, SubtitleSource, bounds, check_letters
+from phasefusion.datasets.report import Dataset, DatasetReport, Problem, some
+from phasefusion.datasets.videos import (
+    SUBTITLE_SUFFIXES,
+    VIDEO_SUFFIXES,
+    Folder,
+    first_found,
+    is_file,
+)
+from phasefusion.errors import DatasetError, VideoError
+from phasefusion.importers import model
+from phasefusion.importers.files import number
+from phasefusion.importers.model import Question, RawQuestion
+from phasefusion.importers.questions import resolve
+from phasefusion.importers.report import Findings
+from phasefusion.importers.run import read_gold
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the caller says; see `phasefusion.datasets.load`."""
+
+    name: str
+    videos: Path
+    subtitles: Path | None = None
+    gold: str | Path | Mapping[str, Any] | None = None
+    task: str | None = None
+    version: str | None = None
+    missing_videos: str = "error"
+    lenient: bool = False
+
+    def benchmark(self, own: str) -> str:
+        """Name and version that questions are recorded under."""
+        return f"{own.partition('@')[0]}@{self.version}" if self.version else own
+
+
+class _LeftOut(Exception):
+    """Why a question cannot be scored."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
+class Reader:
+    """Reads the files of one dataset and keeps account of every question."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._form = FORMS[settings.name]
+        self._videos = Folder(settings.videos, VIDEO_SUFFIXES)
+        self._subtitles = (
+            None
+            if settings.subtitles is None
+            else Folder(settings.subtitles, SUBTITLE_SUFFIXES)
+        )
+        self._findings = Findings()
+        self._left_out: list[Problem] = []
+        self._unusable_gold: list[Problem] = []
+        self._missing: dict[str, str] = {}
+        self._seen: dict[tuple[str, str], RawQuestion] = {}
+        self._items: list[Item] = []
+        self._n_read = 0
+
+    def read(self, sources: Sequence[Source]) -> Dataset:
+        """Read all files.
+
+        Raises
+        ------
+        DatasetError
+            As `phasefusion.datasets.load` does.
+        """
+        golds = _golds(self._settings)
+        for source in sources:
+            self._note_repairs(source)
+            for row in rows_of(source, self._settings.name, self._settings.task):
+                self._n_read += 1
+                self._read_row(row, golds)
+        self._check_golds(golds)
+        self._check_videos()
+        if not self._items:
+            raise DatasetError(self._nothing(sources[0]))
+        items = tuple(self._items)
+        report = DatasetReport(
+            name=self._settings.name,
+            benchmark=self._benchmark(),
+            files=tuple(one.digest() for one in sources if one.file is not None),
+            read=self._n_read,
+            kept=len(items),
+            with_gold=sum(item.gold is not None for item in items),
+            left_out=tuple(self._left_out),
+            unusable_gold=tuple(self._unusable_gold),
+            findings=self._findings.frozen(),
+            videos=len({item.video for item in items}),
+            missing_videos=tuple(self._missing),
+            with_subtitles=sum(item.subtitles is not None for item in items),
+        )
+        return Dataset(items, report)
+
+    def _note_repairs(self, source: Source) -> None:
+        if source.repairs:
+            self._findings.add(
+                "repaired JSON",
+                "commas before closing brackets were taken out: the file is no JSON",
+                f"{source.where}, {source.repairs[0]}",
+                len(source.repairs),
+            )
+
+    def _nothing(self, source: Source) -> str:
+        """Say why there is nothing to score."""
+        if not self._n_read:
+            return f"{source.where}: holds no questions"
+        text = (
+            f"{source.where}: none of the {self._n_read} questions can be scored as "
+            f"{self._settings.name!r}: {some([str(one) for one in self._left_out])}"
+        )
+        other = detect(source)
+        if other not in (None, self._settings.name):
+            text += f"; it looks like {other!r}"
+        return text
+
+    # -- one question -------------------------------------------------------
+
+    def _read_row(self, row: Row, golds: Mapping[str, RawQuestion]) -> None:
+        question_id = ""
+        try:
+            draft = self._drafted(row, golds)
+            question_id = draft.question.question_id
+            if not self._is_repeat(draft.question):
+                self._items.append(self._item(draft))
+        except _LeftOut as reason:
+            self._leave_out(question_id, reason.kind, str(reason), row.where)
+
+    def _drafted(self, row: Row, golds: Mapping[str, RawQuestion]) -> Draft:
+        try:
+            draft = self._form.read(row)
+        except DatasetError as error:
+            reason = str(error).removeprefix(f"{row.where}: ")
+            raise _LeftOut("unreadable", reason) from None
+        raw = draft.question
+        given = golds.get(raw.question_id)
+        if given is not None:
+            raw = replace(raw, gold=given.gold, gold_kind=given.gold_kind)
+        raw = replace(raw, benchmark=self._settings.benchmark(raw.benchmark))
+        return replace(draft, question=raw)
+
+    def _is_repeat(self, raw: RawQuestion) -> bool:
+        """Whether the same question came before; another one of its id is an error."""
+        old = self._seen.setdefault((raw.benchmark, raw.question_id), raw)
+        if old is raw:
+            return False
+        if (old.question, old.options, old.gold) == (
+            raw.question,
+            raw.options,
+            raw.gold,
+        ):
+            self._leave_out(
+                raw.question_id, "repeated", f"is the same as {old.where}", raw.where
+            )
+            return True
+        raise DatasetError(
+            f"{raw.where}: question id {raw.question_id!r} is that of another question "
+            f"at {old.where}; ids must be unique within {raw.benchmark}"
+        )
+
+    def _leave_out(self, name: str, kind: str, reason: str, where: str) -> None:
+        self._left_out.append(Problem(name, kind, reason, where))
+
+    def _item(self, draft: Draft) -> Item:
+        findings = Findings()
+        question = _checked(draft.question, findings)
+        try:
+            start, end = bounds(draft.bounds, "bounds")
+        except DatasetError as error:
+            raise _LeftOut("bad bounds", str(error)) from None
+        video, is_cut = self._video(draft)
+        self._note(draft, question, findings)
+        item = Item(
+            question_id=question.question_id,
+            benchmark=question.benchmark,
+            video=video,
+            video_id=question.video_id,
+            question=(question.question or "").strip(),
+            # These letters are taken off again, and nothing that looks like letters.
+            options=tuple(
+                f"{LETTERS[k]}. {text}" for k, text in enumerate(question.options or ())
+            ),
+            gold=question.gold[0] if question.gold else None,
+            type=question.type,
+            start=None if is_cut else start,
+            end=None if is_cut else end,
+            extra=dict(draft.extra),
+            strata=dict(question.strata),
+            subtitles=self._subtitles_of(draft),
+        )
+        return item
+
+    def _note(self, draft: Draft, question: Question, findings: Findings) -> None:
+        """Keep what was found about a question that is kept."""
+        raw = draft.question
+        for one in findings.frozen():
+            reason = one.examples[0].removeprefix(f"{raw.question_id}: ")
+            if one.kind.startswith("gold") and not question.gold:
+                problem = Problem(raw.question_id, one.kind, reason, raw.where)
+                self._unusable_gold.append(problem)
+            else:
+                self._findings.add(one.kind, one.text, one.examples[0])
+        for kind, text, example in draft.notes:
+            self._findings.add(kind, text, example)
+
+    # -- files --------------------------------------------------------------
+
+    def _video(self, draft: Draft) -> tuple[str, bool]:
+        """Path of the video, and whether it is the asked part alone."""
+        cut = first_found(self._videos, draft.cuts)
+        if cut.path is not None:
+            return str(cut.path), True
+        found = first_found(self._videos, draft.videos, draft.hint)
+        if found.path is not None:
+            return str(found.path), False
+        name = draft.videos[0]
+        self._missing.setdefault(name, found.problem)
+        if self._settings.missing_videos == "keep":
+            known = Path(name).suffix.lower() in VIDEO_SUFFIXES
+            return str(
+                self._settings.videos / (name if known else f"{name}.mp4")
+            ), False
+        reason = f"video {name!r} " + (found.problem or "was not found")
+        raise _LeftOut("missing video", reason)
+
+    def _check_videos(self) -> None:
+        """Refuse missing videos before anything is scored."""
+        if not self._missing or self._settings.missing_videos != "error":
+            return
+        shown = [
+            f"{name} {problem}" if problem else name
+            for name, problem in self._missing.items()
+        ]
+        n = sum(one.kind == "missing video" for one in self._left_out)
+        raise DatasetError(
+            f"{self._settings.videos}: {len(shown)} videos of {self._benchmark()} are "
+            f"missing: {some(shown)}; {n} of {self._n_read} questions are about them. "
+            f"Names with {', '.join(VIDEO_SUFFIXES[:3])} and the like were looked for "
+            "at any depth. Give the folder of the videos (videos=, --videos), or leave "
+            'these questions out (missing_videos="leave-out")'
+        )
+
+    def _benchmark(self) -> str:
+        """Name of the benchmark, or of those that the rows name."""
+        found = dict.fromkeys(name for name, _ in self._seen)
+        return ", ".join(found) or self._settings.benchmark(self._form.benchmark)
+
+    def _subtitles_of(self, draft: Draft) -> SubtitleSource | None:
+        offset_s = number(draft.offset_s)
+        offset_s = offset_s if offset_s is not None and abs(offset_s) < 1e9 else 0.0
+        question_id = draft.question.question_id
+        inline = draft.inline
+        if isinstance(inline, list) and inline:
+            source = SubtitleSource(text=json.dumps(inline), offset_s=offset_s)
+            try:
+                source.read()
+            except VideoError as error:
+                text = "subtitles in the row are of no known form; left out"
+                self._findings.add(
+                    "unreadable subtitles", text, f"{question_id}: {error}"
+                )
+                return None
+            return source
+        names = [inline] if isinstance(inline, str) and inline else []
+        names += draft.subtitles
+        path = self._subtitle_path(names)
+        if path is not None:
+            return SubtitleSource(path=str(path), offset_s=offset_s)
+        if names and self._subtitles is not None:
+            self._findings.add(
+                "no subtitles",
+                "no file of the subtitles of the video; kept without",
+                f"{question_id}: {names[0]}",
+            )
+        return None
+
+    def _subtitle_path(self, names: Sequence[str]) -> Path | None:
+        if self._subtitles is not None:
+            return first_found(self._subtitles, names).path
+        for name in names:
+            path = self._settings.videos / name
+            if path.suffix.lower() in SUBTITLE_SUFFIXES and is_file(path):
+                return path
+        return None
+
+    # -- gold of its own file -----------------------------------------------
+
+    def _check_golds(self, golds: Mapping[str, RawQuestion]) -> None:
+        if not golds:
+            return
+        known = [name for _, name in self._seen]
+        unknown = sorted(set(golds) - set(known))
+        if len(unknown) == len(golds):
+            raise DatasetError(
+                f"no id of the gold is in the questions: gold has {some(unknown)}, "
+                f"questions have {some(known)}"
+            )
+        for name in unknown:
+            self._findings.add("gold without question", "not used", name)
+
+
+def _checked(raw: RawQuestion, findings: Findings) -> Question:
+    """Check question, options and gold; what is wrong with the gold is a finding."""
+    if raw.options is None:
+        raise _LeftOut("no options", "has no options that can be read")
+    if raw.question is None or not raw.question.strip():
+        raise _LeftOut("empty question", "the question is empty")
+    try:
+        check_letters(raw.options, "options")
+    except DatasetError as error:
+        raise _LeftOut("ambiguous letters", str(error)) from None
+    question = resolve(raw, model.Settings(), findings)
+    if question is None:
+        reason = findings.frozen()[0].examples[0]
+        reason = reason.removeprefix(f"{raw.question_id}: ")
+        raise _LeftOut("unusable options", reason)
+    empty = [LETTERS[k] for k, text in enumerate(question.options or ()) if not text]
+    if empty:
+        reason = f"option {' and '.join(empty)} of {question.n_options} is empty"
+        raise _LeftOut("empty option", reason)
+    return question
+
+
+def _golds(settings: Settings) -> dict[str, RawQuestion]:
+    """Gold by question id, of a file or a mapping."""
+    gold = settings.gold
+    if gold is None:
+        return {}
+    if isinstance(gold, Mapping):
+        return {
+            str(name): RawQuestion("gold", str(name), "", gold=plain(one))
+            for name, one in gold.items()
+        }
+    return read_gold(Path(gold), model.Settings(lenient=settings.lenient))

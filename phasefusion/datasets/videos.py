@@ -1,0 +1,148 @@
+"""Finding the files of videos and subtitles by name, in a folder and below it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+#: Endings of video files; of two files of one name the first of these is taken.
+VIDEO_SUFFIXES = (
+    ".mp4",
+    ".mkv",
+    ".webm",
+    ".avi",
+    ".mov",
+    ".m4v",
+    ".mpg",
+    ".mpeg",
+    ".flv",
+    ".wmv",
+    ".ts",
+    ".3gp",
+    ".ogv",
+    ".gif",
+)
+SUBTITLE_SUFFIXES = (".srt", ".vtt", ".ass", ".ssa", ".json", ".jsonl")
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; False for what cannot be a path."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # too long, or a NUL in it
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Outcome of looking for a name.
+
+    Attributes
+    ----------
+    path : Path or None
+    problem : str
+        Why there is none; empty where it is simply not there.
+    """
+
+    path: Path | None = None
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class Folder:
+    """Files of some kinds in a folder and below, by name without the ending.
+
+    The folder is walked once, and only if a file does not lie where its name says.
+
+    Attributes
+    ----------
+    root : Path
+    suffixes : sequence of str
+        In order of preference.
+    """
+
+    root: Path
+    suffixes: Sequence[str] = VIDEO_SUFFIXES
+    _names: Mapping[str, list[Path]] | None = field(default=None, init=False)
+    _folders: set[str] = field(default_factory=set, init=False)
+
+    def find(self, name: str, hint: str = "") -> Found:
+        """Look for a file by its name, with or without ending and folders.
+
+        Parameters
+        ----------
+        name : str
+            Such as "abc", "abc.mp4" or "part1/abc.mp4".
+        hint : str, optional
+            Part of the path of the one that is meant where several have the name.
+
+        Returns
+        -------
+        Found
+        """
+        if not name.strip() or "\0" in name:
+            return Found()
+        direct = self.root / name
+        if self._is_kind(name) and is_file(direct):
+            return Found(direct)
+        for suffix in self.suffixes:
+            path = Path(f"{direct}{suffix}")
+            if is_file(path):
+                return Found(path)
+        return self._below(name, hint)
+
+    def _is_kind(self, name: str) -> bool:
+        return os.path.splitext(name)[1].lower() in self.suffixes
+
+    def _below(self, name: str, hint: str) -> Found:
+        """Look for the file name alone in all folders."""
+        if self._names is None:
+            self._names = self._walk()
+        base = name.rstrip("/").rpartition("/")[2]
+        stem = os.path.splitext(base)[0] if self._is_kind(base) else base
+        paths = self._names.get(stem, [])
+        if not paths:
+            if base in self._folders:
+                return Found(problem="is a folder, of frames perhaps, and no file")
+            return Found()
+        if hint:
+            paths = [path for path in paths if hint in path.as_posix()] or paths
+        parents = {path.parent for path in paths}
+        if len(parents) > 1:
+            places = ", ".join(sorted(parent.as_posix() for parent in parents)[:2])
+            return Found(problem=f"lies in {len(parents)} folders, such as {places}")
+        return Found(min(paths, key=self._preference))
+
+    def _preference(self, path: Path) -> tuple[int, str]:
+        return self.suffixes.index(path.suffix.lower()), path.name
+
+    def _walk(self) -> dict[str, list[Path]]:
+        """Every file of the kinds by its stem; names of videos know upper case."""
+        found: dict[str, list[Path]] = {}
+        seen: set[str] = set()
+        for folder, inner, files in os.walk(self.root, followlinks=True):
+            real = os.path.realpath(folder)
+            if real in seen:  # a link to where the walk has been
+                inner.clear()
+                continue
+            seen.add(real)
+            inner.sort()
+            self._folders.update(inner)
+            for file in sorted(files):
+                stem, suffix = os.path.splitext(file)
+                if suffix.lower() in self.suffixes:
+                    found.setdefault(stem, []).append(Path(folder, file))
+        return found
+
+
+def first_found(folder: Folder, names: Iterable[str], hint: str = "") -> Found:
+    """Return the first of several names that is there, or the first problem."""
+    problem = Found()
+    for name in names:
+        found = folder.find(name, hint)
+        if found.path is not None:
+            return found
+        problem = problem if problem.problem else found
+    return problem
