@@ -120,6 +120,8 @@ class CostModel:
 class _Call:
     """What is recorded of one arm of one question."""
 
+    video: str
+    question: tuple[str, str]
     phases: set[int]
     orders: set[tuple[int, ...]]
     frames: int
@@ -172,12 +174,19 @@ def fit(
     What orders share and what each costs can be told apart only where arms, or
     questions, have different numbers of orders, as questions of two and of five options
     have. A run in one order says nothing about ten.
+
+    A scorer that takes several arms in one call leaves the same seconds for all their
+    passes, and only sums over a video are known. Then two rates are fitted to them,
+    seconds by frame of a prefix and by pass, and other protocols are a bold forecast.
     """
     calls, decodes = _collect(run)
     if not calls:
         raise RecordError(f"{run}: no pass has its seconds recorded; nothing to fit")
     reuse = read_run(run)["settings"].get("scorer", {}).get("reuse_prefix", True)
-    found, error = _fit_calls(calls, bool(reuse))
+    if _are_shared(calls):
+        found, error = _fit_shared(calls)
+    else:
+        found, error = _fit_calls(calls, bool(reuse))
     found = _fit_decodes(decodes, videos or {}) + found
     names = [field.name for field in fields(CostModel)]
     values = dict(zip(names, found, strict=False))
@@ -193,7 +202,10 @@ def _collect(run: str | Path) -> tuple[list[_Call], dict[str, _Decode]]:
         if seconds is not None and row["budget"] is not None:
             arm = (row["arm"], bool(row.get("shifted")), row["budget"])
             key = (row["benchmark"], row["question_id"], *arm)
-            call = calls.setdefault(key, _Call(set(), set(), row["budget"], 0.0))
+            call = calls.get(key)
+            if call is None:
+                call = _Call(row["video_id"], key[:2], set(), set(), row["budget"], 0.0)
+                calls[key] = call
             call.phases.add(row["phase_index"])
             call.orders.add(tuple(row["order"]))
             call.seconds += seconds
@@ -205,6 +217,33 @@ def _collect(run: str | Path) -> tuple[list[_Call], dict[str, _Decode]]:
             decode.wanted.update(row["frame_indices"])
             decode.seconds += spent
     return list(calls.values()), decodes
+
+
+def _are_shared(calls: Sequence[_Call]) -> bool:
+    """Whether arms of different lengths were scored, and timed, in one call."""
+    by_question: dict[tuple[str, str], dict[int, float]] = {}
+    for call in calls:
+        mean_s = call.seconds / len(call.phases) / len(call.orders)
+        by_question.setdefault(call.question, {})[call.frames] = mean_s
+    spreads = [
+        max(means.values()) - min(means.values()) <= 1e-9 * max(means.values())
+        for means in by_question.values()
+        if len(means) > 1
+    ]
+    return sum(spreads) > len(spreads) / 2
+
+
+def _fit_shared(calls: Sequence[_Call]) -> tuple[list[float], float]:
+    """Return prefix and suffix of two rates that fit the sums over videos."""
+    sums: dict[str, NDArray[np.float64]] = {}
+    for call in calls:
+        n_phases = len(call.phases)
+        work = [n_phases * call.frames, n_phases * len(call.orders), call.seconds]
+        sums.setdefault(call.video, np.zeros(3))
+        sums[call.video] += work
+    table = np.array(list(sums.values()))
+    found, error = _relative_fit(table[:, :2], table[:, 2], np.ones(len(table)))
+    return [0.0, float(found[0]), 0.0, float(found[1]), 0.0, 0.0], error
 
 
 def _fit_calls(calls: Sequence[_Call], reuse: bool) -> tuple[list[float], float]:

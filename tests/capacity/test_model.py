@@ -117,6 +117,24 @@ def test_without_reuse_every_pass_bears_all(tmp_path):
     assert found.orders_s(ArmLoad(3, 16), 10) == pytest.approx(wanted, rel=1e-3)
 
 
+def test_arms_in_one_call_leave_two_rates(tmp_path):
+    """All passes of a video have the same seconds; sums are all that is known."""
+    rates = CostModel(prefix_linear_s=0.02, suffix_fixed_s=0.03)
+    folder = write_run(tmp_path / "run", rates)
+    path = folder / "passes.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for name in VIDEOS:
+        mine = [row for row in rows if row["video_id"] == name]
+        each = sum(row["seconds"] for row in mine) / len(mine)
+        for row in mine:
+            row["seconds"] = each
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = fit(folder, videos=VIDEOS)
+    assert found.prefix_linear_s == pytest.approx(0.02, rel=1e-6)
+    assert found.suffix_fixed_s == pytest.approx(0.03, rel=1e-6)
+    assert found.prefix_fixed_s == found.suffix_square_s == 0
+
+
 def test_a_run_without_times_is_refused(tmp_path):
     folder = write_run(tmp_path / "run", TRUE)
     path = folder / "passes.jsonl"
