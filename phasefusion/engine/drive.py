@@ -106,6 +106,7 @@ class Cluster(Protocol):
         items: Sequence[Item],
         done: Iterable[PassKey],
         n_phases: Mapping[tuple[Any, ...], int],
+        is_careful: bool,
     ) -> None:
         """Let a worker call `Worker.work`."""
 
@@ -266,7 +267,9 @@ class Drive:
             lease = run.core.lease(worker, self._clock())
             if lease is not None:
                 items, done, n_phases = run.take(worker, lease)
-                self._cluster.give(worker, run.bare, items, done, n_phases)
+                self._cluster.give(
+                    worker, run.bare, items, done, n_phases, lease.is_careful
+                )
 
     def _listen(self) -> None:
         for message in self._cluster.wait(_TICK_S):

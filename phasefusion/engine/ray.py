@@ -142,13 +142,16 @@ class _RayCluster:
         items: Sequence[Item],
         done: Iterable[PassKey],
         n_phases: Mapping[tuple[Any, ...], int],
+        is_careful: bool,
     ) -> None:
         """Let a worker call `Worker.work`."""
         work = self._actors[worker].work.options(
-            num_returns="streaming", _generator_backpressure_num_objects=_EVENTS_AHEAD
+            num_returns="streaming",
+            _generator_backpressure_num_objects=1 if is_careful else _EVENTS_AHEAD,
         )
         shared = self._shared(runner)
-        self._watched[work.remote(shared, list(items), done, n_phases)] = worker
+        stream = work.remote(shared, list(items), done, n_phases, is_careful)
+        self._watched[stream] = worker
 
     def _shared(self, runner: Runner) -> Any:
         """Return the runner as an object of the cluster, which it becomes once."""

@@ -67,12 +67,16 @@ class Lease:
     worker : str
     is_backup : bool
         Whether another worker has the unit too.
+    is_careful : bool
+        Whether the worker should wait until each part is known to be done before it
+        begins the next, so that a failure is held against the right one.
     """
 
     number: int
     unit: Unit
     worker: str
     is_backup: bool = False
+    is_careful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +245,10 @@ class Scheduler:
 
     def _give(self, state: _State, worker: str, now_s: float) -> Lease:
         self._n_leases += 1
-        lease = Lease(self._n_leases, state.rest(), worker, bool(state.held))
+        is_careful = bool(state.failures) or self._max_attempts == 1
+        lease = Lease(
+            self._n_leases, state.rest(), worker, bool(state.held), is_careful
+        )
         self._held[lease.number] = _Held(lease, now_s)
         self._workers[worker].add(lease.number)
         state.held.add(lease.number)

@@ -97,6 +97,8 @@ class Mailbox:
         What is on disk of the items that are worked on, as `RunWriter` has it.
     room : int
         Events that may wait.
+    is_careful : bool
+        Whether an event must have been taken before scoring goes on.
     """
 
     def __init__(
@@ -104,11 +106,15 @@ class Mailbox:
         done: Iterable[PassKey],
         n_phases: Mapping[tuple[Any, ...], int],
         room: int = _ROOM,
+        *,
+        is_careful: bool = False,
     ) -> None:
         self.done = set(done)
         self.n_phases = dict(n_phases)
         self.warnings: list[Trouble] = []
         self._room = room
+        self._is_careful = is_careful
+        self._is_asked = False  # whether the taker has come back for more
         self._events: deque[Event | None] = deque()
         self._is_closed = False
         self._changed = threading.Condition()
@@ -152,7 +158,10 @@ class Mailbox:
             if self._is_closed:
                 raise _LeftAlone
             self._events.append(event)
+            self._is_asked = False
             self._changed.notify_all()
+            if self._is_careful and event is not None:
+                self._changed.wait_for(lambda: self._is_asked or self._is_closed)
 
     def close(self) -> None:
         """Take nothing any more; the runner stops at its next pass."""
@@ -167,6 +176,8 @@ class Mailbox:
 
     def _next(self) -> Event | None:
         with self._changed:
+            self._is_asked = not self._events
+            self._changed.notify_all()
             self._changed.wait_for(lambda: self._events)
             event = self._events.popleft()
             self._changed.notify_all()
@@ -208,13 +219,15 @@ class Worker:
         items: Sequence[Item],
         done: Iterable[PassKey],
         n_phases: Mapping[tuple[Any, ...], int],
+        is_careful: bool = False,
     ) -> Iterator[Event]:
         """Score what is missing of the items of one video.
 
         Scoring goes on while events are on their way, in a thread of its own, until
-        `_ROOM` of them wait.
+        `_ROOM` of them wait; with `is_careful`, not before each has arrived, so that
+        who hears them knows what a worker was at when it dies.
         """
-        mailbox = Mailbox(done, n_phases)
+        mailbox = Mailbox(done, n_phases, is_careful=is_careful)
         writer: Any = mailbox
         ours = replace(
             runner,

@@ -1,6 +1,7 @@
 """Runs by many workers without a cluster: they die, raise, fall silent, and differ."""
 
 import random
+import time
 import warnings
 from contextlib import contextmanager
 
@@ -31,11 +32,14 @@ class Cluster:
     is drawn.
     """
 
-    def __init__(self, factory, *, n_workers=2, seed=0, fate=None, facts=None):
+    def __init__(
+        self, factory, *, n_workers=2, seed=0, fate=None, facts=None, died=None
+    ):
         self.n_workers = n_workers
         self._factory = factory
         self._rng = random.Random(seed)
         self._fate = fate or (lambda worker, items, message: "keep")
+        self._died = died or (lambda: False)
         self._facts = facts or (lambda worker, found: found)
         self._workers, self._streams, self._items = {}, {}, {}
         self._started, self._hung = [], set()
@@ -47,12 +51,12 @@ class Cluster:
         self._started.append(worker)
         self.log.append(("start", worker))
 
-    def give(self, worker, runner, items, done, n_phases):
+    def give(self, worker, runner, items, done, n_phases, is_careful):
         assert runner.scorer is None
         assert worker not in self._streams
         self._items[worker] = [item.question_id for item in items]
         self._streams[worker] = self._workers[worker].work(
-            runner, items, done, n_phases
+            runner, items, done, n_phases, is_careful
         )
         self.log.append(("give", worker, tuple(self._items[worker])))
 
@@ -65,7 +69,10 @@ class Cluster:
         if not speaking:
             return []
         worker = self._rng.choice(speaking)
-        event = next(self._streams[worker], None)
+        event = None if self._died() else next(self._streams[worker], None)
+        if self._died():  # and what it has said with it, as far as it was not heard
+            self._streams.pop(worker).close()
+            return [Message(worker, "died", "signal 9")]
         if event is None:
             del self._streams[worker]
             return [Message(worker, "ended")]
@@ -364,6 +371,40 @@ def test_workers_that_differ_are_refused(questions, tmp_path):
             engine=Engine(facts=facts),
             **OPTIONS,
         )
+
+
+class Deadly(PixelScorer):
+    """Ends its worker at one question, whatever is still on its way."""
+
+    dead = False
+
+    def __init__(self):
+        super().__init__()
+        Deadly.dead = False
+
+    def score(self, clip, question, options, *, orders=None):
+        if question == "What is in part 1?" and "thing 1 of 1" in options:
+            Deadly.dead = True
+            raise RuntimeError
+        return super().score(clip, question, options, orders=orders)
+
+
+@pytest.mark.parametrize("max_attempts", [1, 3])
+def test_what_a_death_takes_with_it_is_held_against_no_other_question(
+    questions, whole, tmp_path, monkeypatch, max_attempts
+):
+    monkeypatch.setattr(Deadly, "dead", False)
+
+    def died():
+        time.sleep(0.02)  # the worker runs ahead of what is heard of it
+        return Deadly.dead
+
+    engine = Engine(Limits(max_attempts=max_attempts), n_workers=1, died=died)
+    with quiet():
+        evaluate(questions, Deadly, out=tmp_path, engine=engine, **OPTIONS)
+    found = passes_of(tmp_path)
+    assert {key[1] for key, record in found.items() if record["invalid"]} == {"1-1"}
+    assert found.keys() == whole.keys()
 
 
 class Varied(PixelScorer):
