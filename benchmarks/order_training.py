@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import importlib.util
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -366,13 +367,13 @@ def verdict(rows: Sequence[Row], adjusted: Sequence[float]) -> str:
     """Say in words what the table shows, whatever it shows."""
     before, *after = rows
     flips = before.measured.flips.any
-    fewer, more, costs = [], [], []
-    for row, p in zip(after, adjusted, strict=True):
-        name, points = row.name, row.points
+    fewer, more, costs, gains = [], [], [], []
+    of_points = stats.adjust_pvalues([row.points.pvalue for row in after])
+    for row, p, q in zip(after, adjusted, of_points, strict=True):
         if p < 0.05:
-            (fewer if row.measured.flips.any < flips else more).append(name)
-        if points.high < 0:
-            costs.append(name)
+            (fewer if row.measured.flips.any < flips else more).append(row.name)
+        if q < 0.05:
+            (costs if row.points.mean < 0 else gains).append(row.name)
     said = []
     said.append(
         f"Order flips fell with: {'; '.join(fewer)}."
@@ -384,11 +385,13 @@ def verdict(rows: Sequence[Row], adjusted: Sequence[float]) -> str:
         said.append(f"They rose with: {'; '.join(more)}.")
     if costs:
         said.append(f"Accuracy fell with: {'; '.join(costs)}.")
-    gains = [row.name for row in after if row.points.low > 0]
     if gains:
         said.append(f"Accuracy rose with: {'; '.join(gains)}.")
-    elif not costs:
-        said.append("Accuracy did not change by more than chance would either.")
+    if not gains and not costs:
+        said.append(
+            "Nor did accuracy change by more than chance would, once the number of "
+            "comparisons is accounted for (Holm)."
+        )
     return " ".join(said)
 
 
@@ -421,6 +424,9 @@ def main() -> int:
     parser.add_argument("--limit", type=int, help="questions held out")
     parser.add_argument("--write", type=Path, help="page with the marks of this study")
     args = parser.parse_args()
+    if importlib.util.find_spec("peft") is None:
+        print("peft is not installed: nothing is trained")
+        return 0
     torch.set_num_threads(1)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tinyvlm.model_dir())
     load = transformers.AutoModelForImageTextToText.from_pretrained

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import reprlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -100,6 +100,7 @@ class Answered:
         shape = (len(self.phases), len(self.orders), len(item.options))
         content, option_mass = check_scores(self.scorer, scores, shape)
         notes: Sequence[str] = getattr(scores, "notes", ())
+        pass_notes: Mapping[Any, str] = getattr(scores, "pass_notes", {})
         if has_repeats(item):
             content = merge_repeats(content, item.same_options)
         fused = fuse(
@@ -109,21 +110,19 @@ class Answered:
         for p, s in enumerate(self.phases):
             for m, order in enumerate(self.orders):
                 values = content[p, m]
-                reason = _why_invalid(values, notes)
+                own = [pass_notes[p, m]] if (p, m) in pass_notes else []
+                reason = _why_invalid(values, [*own, *notes])
                 if reason is not None:
                     yield s, m, NO_ANSWER | {"invalid": reason}
                     continue
                 mass = float(option_mass[p, m])
-                yield (
-                    s,
-                    m,
-                    NO_ANSWER
-                    | {
-                        "logprobs": values[order].tolist(),
-                        "answer": int(answers[p, m]),
-                        "option_mass": mass if np.isfinite(mass) else None,
-                    },
-                )
+                found = {
+                    "logprobs": values[order].tolist(),
+                    "answer": int(answers[p, m]),
+                    "option_mass": mass if np.isfinite(mass) else None,
+                    **({"note": own[0]} if own else {}),
+                }
+                yield s, m, NO_ANSWER | found
 
     def _generated(
         self, generated: GeneratedAnswers

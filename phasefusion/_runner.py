@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,12 +31,19 @@ from phasefusion.grid import PhaseGrid
 from phasefusion.progress import Advance, Listener, follow
 from phasefusion.protocols.arms import Arm, Prompt
 from phasefusion.records import RunWriter
+from phasefusion.scoring.protocol import ScoreRequest
 from phasefusion.video import Clip, Video, read_clips
+
+#: A call that scores several questions ends with the question that reaches this many;
+#: what a run that is killed has to do again.
+_PASSES_A_CALL = 256
 
 if TYPE_CHECKING:
     from phasefusion.cache import FrameCache
     from phasefusion.scoring.generation import GeneratedAnswers
     from phasefusion.scoring.protocol import OptionScores, Scorer
+
+    Scores: TypeAlias = OptionScores | GeneratedAnswers | ArrayLike
 
 __all__ = ["Arm", "Runner", "Span", "Task", "check_scorer", "check_scores", "read_span"]
 
@@ -191,6 +198,20 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """Passes of a task that one call can score: phases (of a view) times orders."""
+
+    task: Task
+    view: Clip | None
+    phases: Sequence[int]
+    orders: NDArray[np.int64]
+
+    @property
+    def n_passes(self) -> int:
+        return len(self.phases) * len(self.orders)
+
+
+@dataclass(frozen=True, slots=True)
 class Runner:
     """What stays the same over all videos of one call of `evaluate`."""
 
@@ -271,8 +292,7 @@ class Runner:
         ]
         blind = [arm for arm in arms if arm.grid is None]
         for item in group:
-            for arm in blind:
-                self._run_blind(Task(item, arm, None, None), advance)
+            self._score_blocks(self._blind_blocks(item, blind), advance)
         seeing = [arm for arm in arms if arm.grid is not None]
         if not seeing:
             return
@@ -301,6 +321,7 @@ class Runner:
         decode_s /= max(1, sum(self.n_left(item) for item in group))
         if self.opened is not None:
             self.opened()
+        blocks: list[Block] = []
         for item in group:
             for arm, refused in shown:
                 if isinstance(refused, GridError):
@@ -309,7 +330,8 @@ class Runner:
                 facts = span.n_frames, span.duration_s, decode_s
                 for (arm, grid), clip in zip(usable, span.clips, strict=True):
                     task = Task(item, arm, grid, clip, *facts)
-                    self._run_task(task, clip, advance)
+                    blocks += self._blocks(task, clip, advance)
+        self._score_blocks(blocks, advance)
 
     def _grids(
         self, item: Item, arms: Sequence[Arm]
@@ -330,60 +352,82 @@ class Runner:
             found.append((arm, grid))
         return found
 
-    def _run_blind(self, task: Task, advance: Advance) -> None:
-        """Score one item without its video."""
-        left = self._left(task.item, task.arm)
-        if left.any():
-            columns = np.flatnonzero(left[0])
-            self._write(task, None, [0], columns, advance)
+    def _blind_blocks(self, item: Item, arms: Sequence[Arm]) -> list[Block]:
+        """Return what is to be scored of one item without its video."""
+        blocks = []
+        for arm in arms:
+            left = self._left(item, arm)[0]
+            if left.any():
+                orders = self.orders_of[len(item.options)][left]
+                blocks.append(Block(Task(item, arm, None, None), None, [0], orders))
+        return blocks
 
-    def _run_task(self, task: Task, clip: Clip, advance: Advance) -> None:
-        """Score one arm of one item, in as few calls as what is on disk allows."""
+    def _score_blocks(self, blocks: Sequence[Block], advance: Advance) -> None:
+        """Score blocks, those of one prompt together, and record their passes."""
+        for prompt in dict.fromkeys(block.task.arm.prompt for block in blocks):
+            scorer = self.variants.get(prompt, self.scorer)
+            same = [block for block in blocks if block.task.arm.prompt == prompt]
+            for some in _calls(same, hasattr(scorer, "score_many")):
+                for block, scores, seconds in self._scored(scorer, some):
+                    self.writer.append(self._records(scorer, block, scores, seconds))
+                    advance(block.n_passes, block.task.item.video_id)
+
+    def _blocks(self, task: Task, clip: Clip, advance: Advance) -> list[Block]:
+        """Return what of one arm of one item is to be scored; mark what cannot be."""
         left = self._left(task.item, task.arm, len(clip.indices))
         undecoded = clip.missing.any(axis=1)
         for s in np.flatnonzero(undecoded):
             rows = left & (np.arange(len(left)) == s)[:, None]
             self._mark(task, rows, f"video: {_unsound(clip, int(s))}", advance)
         left[undecoded] = False
-        for view, phases, columns in _blocks(clip, left):
-            self._write(task, view, phases, columns, advance)
+        orders = self.orders_of[len(task.item.options)]
+        return [
+            Block(task, view, phases, orders[columns])
+            for view, phases, columns in _parts(clip, left)
+        ]
 
-    def _write(
-        self,
-        task: Task,
-        view: Clip | None,
-        phases: Sequence[int],
-        columns: NDArray[np.intp],
-        advance: Advance,
-    ) -> None:
-        """Score some phases and orders in one call, and record the passes."""
-        item = task.item
-        orders = self.orders_of[len(item.options)][columns]
-        scorer = self.variants.get(task.arm.prompt, self.scorer)
+    def _scored(
+        self, scorer: Scorer, blocks: Sequence[Block]
+    ) -> Iterator[tuple[Block, Scores, float]]:
+        """Yield each block's scores and the seconds of a pass.
+
+        Where a call for all blocks fails they are scored one by one, so that what can
+        be scored is, and the error names the question.
+        """
         start_s = time.perf_counter()
-        scores = self._score(scorer, task, view, orders)
-        n_scored = len(phases) * len(columns)
-        seconds = (time.perf_counter() - start_s) / n_scored
-        answered = Answered(scorer, item, task.arm, phases, orders, seconds, self.seed)
-        fields = {s: task.fields(s) for s in phases}
-        self.writer.append(
-            fields[s] | record for s, record in answered.records(scores, self.on_error)
-        )
-        advance(n_scored, item.video_id)
+        together: Sequence[OptionScores] = ()
+        if len(blocks) > 1:
+            requests = [
+                ScoreRequest(
+                    block.view,  # type: ignore[arg-type]
+                    block.task.item.question,
+                    block.task.item.options,
+                    block.orders,
+                )
+                for block in blocks
+            ]
+            try:
+                together = scorer.score_many(requests)  # type: ignore[attr-defined]
+            except Exception:
+                together = ()
+        if len(together) == len(blocks):
+            n_passes = sum(block.n_passes for block in blocks)
+            seconds = (time.perf_counter() - start_s) / n_passes
+            for block, scores in zip(blocks, together, strict=True):
+                yield block, scores, seconds
+            return
+        for block in blocks:
+            start_s = time.perf_counter()
+            alone = self._score(scorer, block)
+            yield block, alone, (time.perf_counter() - start_s) / block.n_passes
 
-    def _score(
-        self,
-        scorer: Scorer,
-        task: Task,
-        view: Clip | None,
-        orders: NDArray[np.int64],
-    ) -> OptionScores | GeneratedAnswers | ArrayLike:
+    def _score(self, scorer: Scorer, block: Block) -> Scores:
         """Call the scorer; an exception of it is raised again saying where."""
-        item = task.item
-        where = f"question {item.question_id!r}, arm {task.arm.name}"
-        clip: Any = view  # None is for variants that look at none
+        item = block.task.item
+        where = f"question {item.question_id!r}, arm {block.task.arm.name}"
+        clip: Any = block.view  # None is for variants that look at none
         try:
-            return scorer.score(clip, item.question, item.options, orders=orders)
+            return scorer.score(clip, item.question, item.options, orders=block.orders)
         except PhaseFusionError as error:
             raise type(error)(f"{where}: {error}") from error
         except Exception as error:
@@ -393,6 +437,18 @@ class Runner:
                 f"{type(error).__name__}{f': {text}' if text else ''}; what was scored "
                 "before is on disk, and the same command goes on from here"
             ) from error
+
+    def _records(
+        self, scorer: Scorer, block: Block, scores: Scores, seconds: float
+    ) -> Iterator[dict[str, Any]]:
+        """Yield one record a pass, phase by phase, order by order."""
+        task = block.task
+        fields = {s: task.fields(s) for s in block.phases}
+        answered = Answered(
+            scorer, task.item, task.arm, block.phases, block.orders, seconds, self.seed
+        )
+        for s, record in answered.records(scores, self.on_error):
+            yield fields[s] | record
 
     def _mark_all(self, item: Item, arm: Arm, reason: str, advance: Advance) -> None:
         """Record all passes of an arm of which there are no frames."""
@@ -423,7 +479,21 @@ def _unsound(clip: Clip, s: int) -> str:
     return " and ".join(parts)
 
 
-def _blocks(
+def _calls(blocks: Sequence[Block], together: bool) -> Iterator[list[Block]]:
+    """Cut blocks into calls of the scorer, between questions where it takes several."""
+    call: list[Block] = []
+    for block in blocks:
+        n_passes = sum(other.n_passes for other in call)
+        is_next = bool(call) and call[-1].task.item is not block.task.item
+        if call and (not together or (is_next and n_passes >= _PASSES_A_CALL)):
+            yield call
+            call = []
+        call.append(block)
+    if call:
+        yield call
+
+
+def _parts(
     clip: Clip, left: NDArray[np.bool_]
 ) -> Iterator[tuple[Clip, list[int], NDArray[np.intp]]]:
     """Cut what is left into calls of the scorer: all at once, or phase by phase."""

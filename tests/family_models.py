@@ -435,7 +435,7 @@ def stock_inputs(name: str, processor: Any, clip: Clip, s: int, chat: str) -> An
         # This version asks for the rate of the frames given, and assumes 2 otherwise.
         more["fps"] = clip.indices.shape[1] / info.n_frames * rate
     videos = [torch.from_numpy(frames)]
-    if name == "smolvlm" and stock.is_version_4():
+    if name == "smolvlm" and variant() == "4":
         videos, about = [videos], [about]  # counts videos of every prompt
     with stock.warnings.catch_warnings():
         stock.warnings.simplefilter("ignore")

@@ -143,10 +143,8 @@ def report(run: Any) -> Report:
     RecordError
         If its files are damaged, or hold no pass yet.
     """
-    from phasefusion.report.figures import figure
-    from phasefusion.report.generated import generated
     from phasefusion.report.summary import summarise, timing
-    from phasefusion.report.table import build, of_protocol
+    from phasefusion.report.table import build
 
     folder = Path(getattr(run, "path", run))
     described = read_run(folder)
@@ -154,10 +152,7 @@ def report(run: Any) -> Report:
     if not len(passes):
         raise RecordError(f"{folder}: holds no passes yet; there is nothing to report")
     settings = described.get("settings", {})
-    table = build(of_protocol(passes, settings), settings)
-    numbers = summarise(described, passes, table)
-    numbers["generated"] = generated(folder, passes)
-    numbers["figure"] = figure(passes, settings)
+    numbers = summarise(described, passes, build(passes, settings))
     if settings.get("protocol") == "imported":
         from phasefusion.report.imported import imported
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from phasefusion.answers import OUTCOMES
-from phasefusion.records import Passes, iter_passes
+from phasefusion.records import Passes
 from phasefusion.report.sections import Section, percent
 
 NO_FUSION = (
@@ -20,15 +20,14 @@ NO_FUSION = (
 )
 
 
-def generated(folder: Path, passes: Passes) -> dict[str, Any] | None:
+def generated(passes: Passes, settings: Mapping[str, Any]) -> dict[str, Any] | None:
     """Count the outcomes of generated passes, by recorded arm.
 
     Parameters
     ----------
-    folder : Path
-        The run folder.
     passes : Passes
-        Its passes.
+    settings : mapping
+        Of run.json.
 
     Returns
     -------
@@ -36,36 +35,32 @@ def generated(folder: Path, passes: Passes) -> dict[str, Any] | None:
         By arm: passes by outcome, and right ones with no answer counting as wrong;
         None when nothing was generated, or the run was imported and says it itself.
     """
-    no_values = np.isnan(passes.logprobs).any(axis=1)
-    said = (passes.answer >= 0) & no_values
-    unsaid = [why for why in set(passes.invalid) if why and why.startswith(OUTCOMES)]
-    if not said.any() and not unsaid:
+    said = (passes.answer >= 0) & np.isnan(passes.logprobs).any(axis=1)
+    outcome = np.where(said, "parsed", "missing").astype(object)
+    for p in np.flatnonzero(passes.answer < 0).tolist():
+        kind = (passes.invalid[p] or "").partition(":")[0]
+        if kind in OUTCOMES:
+            outcome[p] = kind
+    if settings.get("protocol") == "imported" or not (outcome != "missing").any():
         return None
+    gold = np.array([-1 if i.gold is None else i.gold for i in passes.items], np.int64)
+    right = passes.answer == gold[passes.item]
+    scored = gold[passes.item] >= 0
     found: dict[str, Any] = {}
-    for row in iter_passes(folder):
-        if row.get("path") != "generate" or "source" in row:
-            continue
-        arm = found.setdefault(
-            row["arm"], {"outcomes": Counter(), "passes": 0, "right": 0, "scored": 0}
-        )
-        arm["passes"] += 1
-        arm["outcomes"][row.get("outcome") or "missing"] += 1
-        if row["gold"] is not None:
-            arm["scored"] += 1
-            arm["right"] += row["answer"] == row["gold"]
-    return {
-        name: {
-            "passes": one["passes"],
-            **{outcome: one["outcomes"][outcome] for outcome in OUTCOMES},
-            "right": one["right"] / one["scored"] if one["scored"] else math.nan,
-            "right_of_parsed": (
-                one["right"] / one["outcomes"]["parsed"]
-                if one["outcomes"]["parsed"]
-                else math.nan
-            ),
+    for arm in dict.fromkeys(passes.arm.tolist()):
+        chosen = passes.arm == arm
+        counts = Counter(outcome[chosen].tolist())
+        found[str(arm)] = {
+            "passes": int(chosen.sum()),
+            **{str(name): counts[name] for name in OUTCOMES},
+            "right": _mean(right[chosen & scored]),
+            "right_of_parsed": _mean(right[chosen & scored & (outcome == "parsed")]),
         }
-        for name, one in found.items()
-    } or None
+    return found
+
+
+def _mean(values: NDArray[np.bool_]) -> float:
+    return float(values.mean()) if len(values) else math.nan
 
 
 def section(numbers: Mapping[str, Any] | None) -> Section | None:

@@ -43,8 +43,11 @@ def sections(numbers: Mapping[str, Any]) -> list[Section]:
     from phasefusion.report.figures.table import sections as figure_sections
     from phasefusion.report.generated import section as generated_section
 
+    figure = numbers.get("figure")
+    own = figure_sections(figure)
+    is_further = figure is not None and figure["is_further"]
     found = [
-        *figure_sections(numbers.get("figure")),
+        *([] if is_further else own),
         generated_section(numbers.get("generated")),
         _accuracy(numbers),
         _comparisons(numbers),
@@ -55,6 +58,7 @@ def sections(numbers: Mapping[str, Any]) -> list[Section]:
         _consistency(numbers),
         _posteriors(numbers),
         _letters(numbers),
+        *(own if is_further else []),
         _types(numbers),
         *_imported(numbers),
         _dropped(numbers),
@@ -116,7 +120,7 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
         from phasefusion.report.generated import NO_FUSION
 
         lines.append(NO_FUSION)
-    if numbers.get("figure"):
+    if numbers.get("figure") and not numbers["figure"]["is_further"]:
         figure = numbers["figure"]
         where = f", section {figure['section']}" if figure["section"] else ""
         lines.append(

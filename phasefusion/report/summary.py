@@ -53,6 +53,9 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         By section. Nothing in it depends on when, where or in how many pieces the run
         was made; timing is a matter of `timing`.
     """
+    from phasefusion.report.figures import figure
+    from phasefusion.report.generated import generated
+
     settings = run.get("settings", {})
     columns = contributions(table)
     everywhere = _complete(columns.consensus.values(), table)
@@ -73,6 +76,8 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "letters": _letters(passes, table),
         "by_type": _by_type(table, columns, everywhere),
         "card": sampling_card(run),
+        "generated": generated(passes, settings),
+        "figure": figure(passes, settings),
     }
 
 
@@ -394,7 +399,12 @@ def _margins(table: Table, arms: Sequence[str]) -> Numbers:
         margins = table.arms[arm, False].margin[:, 0]
         margins = margins[~np.isnan(margins)]
         if len(margins):
-            q25, median, q75 = np.quantile(margins, [0.25, 0.5, 0.75])
+            # an answer alone has an infinite margin, and inf - inf is no number
+            at = [0.25, 0.5, 0.75]
+            if np.isfinite(margins).all():
+                q25, median, q75 = np.quantile(margins, at)
+            else:
+                q25, median, q75 = np.quantile(margins, at, method="inverted_cdf")
             found[arm] = {
                 "q25": float(q25),
                 "median": float(median),

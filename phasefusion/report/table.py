@@ -101,7 +101,7 @@ class _Block:
     answer: NDArray[np.int64]
 
 
-def of_protocol(passes: Passes, settings: Mapping[str, Any]) -> Passes:
+def _of_protocol(passes: Passes, settings: Mapping[str, Any]) -> Passes:
     """Return the passes of the arms that the general report is about.
 
     Those that a protocol adds under other names are for its own figure. Runs of which
@@ -137,6 +137,7 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
     Table
     """
     seed = int(settings.get("seed", 0))
+    passes = _of_protocol(passes, settings)
     order_index, order = _number_orders(passes)
     n_options = np.array([info.n_options for info in passes.items], np.int64)
     n_orders = _wanted_orders(order, n_options)

@@ -9,7 +9,7 @@ video-language models. `HFGenerationScorer` lets them write their answers instea
 from phasefusion.scoring.generation import GeneratedAnswers, HFGenerationScorer
 from phasefusion.scoring.huggingface import HFOptionScorer
 from phasefusion.scoring.letters import PromptTemplate
-from phasefusion.scoring.protocol import OptionScores, Scorer
+from phasefusion.scoring.protocol import OptionScores, Scorer, ScoreRequest
 
 __all__ = [
     "GeneratedAnswers",
@@ -17,5 +17,6 @@ __all__ = [
     "HFOptionScorer",
     "OptionScores",
     "PromptTemplate",
+    "ScoreRequest",
     "Scorer",
 ]

@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion.errors import ScoringError
-from phasefusion.scoring.checkpoint import backend, is_out_of_memory
+from phasefusion.scoring.batching import is_out_of_memory
+from phasefusion.scoring.checkpoint import backend
 from phasefusion.scoring.huggingface import HFOptionScorer
 from phasefusion.scoring.letters import clean_options
 from phasefusion.scoring.protocol import check_clip, check_orders
 from phasefusion.scoring.source import one_line
+from phasefusion.scoring.sweeps import is_decoded
 from phasefusion.scoring.variants import UNLABELLED, VARIANTS, BlindScorer
 
 if TYPE_CHECKING:
@@ -185,8 +187,15 @@ class HFGenerationScorer:
         check_clip(clip)
         asked = scorer._asker.ask(question, clean, table, clip.frames.shape[1])
         texts: list[Sequence[str | None]] = [[None] * len(table) for _ in clip.frames]
-        for s, shown in scorer._phases(clip, asked, notes):
+        for s in range(len(clip.frames)):
+            if not is_decoded(clip, s, notes):
+                continue
+            shown = scorer._shown(clip, s, asked)
+            if shown.problem:
+                notes.append(f"phase {s}: {shown.problem}")
+                continue
             texts[s] = self._texts(asked, shown, f"phase {s}, ", notes)
+            notes += shown.notes
         return GeneratedAnswers(texts, tuple(dict.fromkeys(notes)))
 
     def _texts(
@@ -214,7 +223,8 @@ class HFGenerationScorer:
     ) -> tuple[str | None, str]:
         """Return what the model writes after a prompt, or why there is no text."""
         scorer = self._scorer
-        limit = scorer._context
+        config = scorer._model.config.get_text_config()
+        limit = getattr(config, "max_position_embeddings", None)
         if limit is not None and len(ids) >= limit:
             return None, f"{len(ids)} tokens leave no room in the model's {limit}"
         torch, transformers = backend()

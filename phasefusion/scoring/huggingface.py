@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from phasefusion.errors import ScoringError
+from phasefusion._checks import warn
+from phasefusion.errors import FallbackWarning, ScoringError
 from phasefusion.pixels import PatchSettings, PlaneSettings
 from phasefusion.scoring.checkpoint import (
     backend,
     check_model,
     check_vocabulary,
     checked_pixels,
-    is_out_of_memory,
     limited,
     load_config,
     load_tokenizer,
@@ -43,9 +43,15 @@ from phasefusion.scoring.letters import (
     PromptTemplate,
     clean_options,
 )
-from phasefusion.scoring.prefix import ForwardPasses, Row, RowScores
-from phasefusion.scoring.protocol import Kind, OptionScores, check_clip, check_orders
-from phasefusion.scoring.questions import Asked, Asker, problems
+from phasefusion.scoring.prefix import ForwardPasses
+from phasefusion.scoring.protocol import (
+    Kind,
+    OptionScores,
+    ScoreRequest,
+    check_clip,
+    check_orders,
+)
+from phasefusion.scoring.questions import Asked, Asker
 from phasefusion.scoring.source import (
     OWN_FAMILIES,
     check_folder,
@@ -53,8 +59,8 @@ from phasefusion.scoring.source import (
     folder_sha256,
     local_folder,
     not_served,
-    one_line,
 )
+from phasefusion.scoring.sweeps import Sweeper
 from phasefusion.scoring.times import Timestamps, frame_times
 from phasefusion.scoring.variants import (
     VARIANTS,
@@ -139,8 +145,8 @@ class HFOptionScorer:
     to a whole number, and lets the text after a video go on from the video's highest
     position, 5.24 from the longer side of a frame. Around Qwen3-VL's timed frames, 5.24
     leaves the two vision tokens that the chat template writes around a video, 4.57 does
-    not. What SmolVLM2's processor resizes with a Lanczos filter, 4.57 resizes with a
-    bicubic one; here it is Lanczos with both.
+    not. What SmolVLM2's processor resizes with a Lanczos filter in 5.24, older ones
+    resize with a bicubic one; here it is Lanczos with all.
     """
 
     def __init__(
@@ -174,7 +180,6 @@ class HFOptionScorer:
             raise ScoringError(f"pixel_frames is {pixel_frames}; it must be at least 1")
         check_model(model)
         tokenizer, template, processor = unpack(processor, tokenizer)
-        check_vocabulary(model, tokenizer)
         if model.config.model_type in OWN_FAMILIES and frames_as is None:
             if pixels is None:
                 pixels = model_pixels(processor_pixels(processor), model.config)
@@ -188,6 +193,7 @@ class HFOptionScorer:
                 template = None  # it may have another one for videos
         family.template = family.template or template
         family.pixel_frames = pixel_frames
+        check_vocabulary(model, tokenizer)
         default = PromptTemplate() if score == "letter" else TEXT_PROMPT
         prompt = default if prompt is None else prompt
         if score == "letter" and not prompt.lists_letters:
@@ -196,6 +202,7 @@ class HFOptionScorer:
                 f"{{letter}}; got {prompt.to_dict()}"
             )
         self._prior = prior
+        self._reuse_is_proved = not isinstance(family, ThroughProcessor)
         self._timestamps = timestamps
         self._model = model.to(device) if device is not None else model
         self._model.eval()
@@ -210,8 +217,6 @@ class HFOptionScorer:
             batch_size=batch_size,
             reuse_prefix=reuse_prefix,
         )
-        text_config = model.config.get_text_config()
-        self._context = getattr(text_config, "max_position_embeddings", None)
         self._source: dict[str, Any] = {
             "path": getattr(model.config, "_name_or_path", "") or None,
             "revision": getattr(model.config, "_commit_hash", None),
@@ -292,6 +297,8 @@ class HFOptionScorer:
             "trust_remote_code": trust_remote_code,
         }
         arguments: dict[str, Any] = {"dtype": dtype, **where}
+        # Where peft is installed, adapters are looked for, online if not told.
+        arguments["adapter_kwargs"] = {"local_files_only": cache_only}
         if attn_implementation is not None:
             arguments["attn_implementation"] = attn_implementation
         if not pickled_weights:
@@ -367,58 +374,83 @@ class HFOptionScorer:
         ScoringError
             If `clip` is none, or tokenizer and prompt do not allow such scores.
         """
-        check_clip(clip)
-        clean = clean_options(options)
-        table = check_orders(orders, len(clean.texts))
-        asked = self._asker.ask(question, clean, table, clip.frames.shape[1])
-        notes = list(clean.notes)
-        logprobs = np.full((len(clip.frames), *table.shape), np.nan)
-        mass = np.full(logprobs.shape[:2], np.nan)
-        for s, shown in self._phases(clip, asked, notes):
-            scores = self._run(self._asker.rows(asked, shown), shown)
-            logprobs[s], mass[s] = self._asker.gather(asked, scores)
-            notes += [f"phase {s}, {why}" for why in problems(scores, logprobs[s])]
-        kind = self._asker.score
-        made = OptionScores(logprobs, mass, table, kind, tuple(dict.fromkeys(notes)))
-        if self._prior is None:
-            return made
-        prior = self.variant("blind").score(None, question, options, orders=table)
-        return subtract_prior(made, prior)
+        return self.score_many([ScoreRequest(clip, question, options, orders)])[0]
 
-    def _phases(
-        self, clip: Clip, asked: Asked, notes: list[str]
-    ) -> Iterator[tuple[int, Shown]]:
-        """Show every phase of which all frames are there; `notes` gets the others."""
-        for s in range(len(clip.frames)):
-            missing = np.flatnonzero(clip.missing[s])
-            if missing.size:
-                frame = int(clip.indices[s, missing[0]])
-                notes.append(f"phase {s}: frame {frame} could not be decoded")
-                continue
-            if clip.damaged[s].any():
-                frame = int(clip.indices[s, clip.damaged[s].argmax()])
-                notes.append(f"phase {s}: frame {frame} was decoded with damage")
-            shown = self._shown(clip, s, asked)
-            if shown.problem:
-                notes.append(f"phase {s}: {shown.problem}")
-                continue
-            yield s, shown
-            notes += shown.notes
+    def score_many(self, requests: Sequence[ScoreRequest]) -> list[OptionScores]:
+        """Score several questions, about one clip or several, in passes they share.
 
-    def variant(self, name: str) -> Any:
-        """Return the scorer that asks the same model in another way.
+        Requests about one `Clip` object share the prefix up to the end of its video.
+        Scores are those of `score`, up to rounding: 1e-5 for a float32 model.
 
         Parameters
         ----------
-        name : {"blind", "unlabelled"}
-            Without the video; or with options without letters, scored by their texts.
+        requests : sequence of ScoreRequest
 
         Returns
         -------
-        BlindScorer or HFOptionScorer
+        list of OptionScores
+            One a request.
+
+        Raises
+        ------
+        OptionError, ScoringError
+            As `score`, for the first request that is wrong, before any pass is made.
         """
+        self._prove_reuse(requests)
+        made = Sweeper(self._asker, self._passes, self._shown).score(requests)
+        if self._prior is None:
+            return made
+        blind = self.variant("blind")
+        return [
+            subtract_prior(
+                scores,
+                blind.score(None, asked.question, asked.options, orders=asked.orders),
+            )
+            for scores, asked in zip(made, requests, strict=True)
+        ]
+
+    def variant(self, name: str) -> Any:
+        """Ask the same model without the video, "blind", or letters, "unlabelled"."""
         _check_choice("variant", name, VARIANTS)
         return BlindScorer(self) if name == "blind" else without_letters(self)
+
+    def _prove_reuse(self, requests: Sequence[ScoreRequest]) -> None:
+        """See once whether a model of unknown family can share a prefix between rows.
+
+        In some, text before a token changes with the text after it.
+        """
+        if self._reuse_is_proved or not self._passes.reuse_prefix:
+            return
+        for request in requests:
+            clip, asked = request.clip, self._asked(request)
+            sound = np.flatnonzero(~clip.missing.any(axis=1))
+            if not sound.size:
+                continue
+            shown = self._shown(clip, int(sound[0]), asked)
+            rows = self._asker.rows(asked, shown)[:2]
+            if len(rows) < 2 or shown.problem:
+                continue
+            together = self._passes.run(rows, shown.inputs)[1].logprobs
+            alone = self._passes.run(rows[1:], shown.inputs)[0].logprobs
+            self._reuse_is_proved = True
+            most = 1e-3 if self._model.dtype.itemsize > 2 else 0.25
+            apart = float(np.abs(together - alone).max())
+            if apart > most:
+                self._passes.reuse_prefix = False
+                warn(
+                    "the visual prefix cannot be reused (log-probabilities of one row "
+                    f"differ by {apart:.3g} from those of a pass of its own); every "
+                    "row is run in full, which is slower",
+                    FallbackWarning,
+                )
+            return
+
+    def _asked(self, request: ScoreRequest) -> Asked:
+        check_clip(request.clip)
+        clean = clean_options(request.options)
+        orders = check_orders(request.orders, len(clean.texts))
+        n_frames = request.clip.frames.shape[1]
+        return self._asker.ask(request.question, clean, orders, n_frames)
 
     def _shown(self, clip: Clip, s: int, asked: Asked) -> Shown:
         """Show the frames of one phase, as they are if they were resized before."""
@@ -431,28 +463,6 @@ class HFOptionScorer:
         times = frame_times(clip, s, self._timestamps)
         chat = asked.prompts[0]
         return self._family.show(clip.frames[s], times, size=size, chat=chat)
-
-    def _run(self, rows: Sequence[Row], shown: Shown) -> list[RowScores]:
-        """Run the rows that fit into the model; the others get their reason."""
-        done: list[RowScores | None] = [self._too_long(row) for row in rows]
-        fitting = [row for row, score in zip(rows, done, strict=True) if score is None]
-        try:
-            found = iter(self._passes.run(fitting, shown.inputs) if fitting else [])
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            why = f"the model ran out of memory ({one_line(error)})"
-            found = iter([_unscored(row, why) for row in fitting])
-        return [next(found) if score is None else score for score in done]
-
-    def _too_long(self, row: Row) -> RowScores | None:
-        if self._context is None or len(row.ids) <= self._context:
-            return None
-        return _unscored(
-            row,
-            f"{len(row.ids)} tokens are more than the {self._context} that the model "
-            "takes",
-        )
 
     def frame_size(
         self, height_px: int, width_px: int, n_frames: int
@@ -582,10 +592,6 @@ def _refuse_pixels(*settings: object) -> None:
             "size, min_pixels, max_pixels and pixels are for frames prepared here; "
             "where frames go through the processor, set its own size"
         )
-
-
-def _unscored(row: Row, why: str) -> RowScores:
-    return RowScores(np.full(row.tokens.shape, np.nan), why)
 
 
 def _check_choice(name: str, value: object, allowed: Sequence[object]) -> None:

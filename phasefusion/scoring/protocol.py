@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -35,8 +35,9 @@ class OptionScores:
         probability has been credited to the earlier one.
     option_mass : array_like, shape (S, M), float64
         Probability that the model gives to the options together; NaN for an invalid
-        pass. Far below 1 means that the model wants to say something else.
-        Log-probabilities from which a prior was subtracted add up to 1 instead.
+        pass, or where it is not known. Far below 1 means that the model wants to say
+        something else. Log-probabilities from which a prior was subtracted add up to 1
+        instead.
     orders : array_like, shape (M, K), int64
         ``orders[m, pos]`` is the number of the option shown at position ``pos``.
     kind : {"letter", "text", "text-normalised"}
@@ -45,6 +46,8 @@ class OptionScores:
     notes : tuple of str
         What a reader of the scores has to know: why a pass is invalid, which options
         were merged, which letters were taken off, which frames were repeated.
+    pass_notes : mapping of (int, int) to str
+        The same of single passes, by phase and order; kept with the pass.
 
     Raises
     ------
@@ -65,6 +68,7 @@ class OptionScores:
     orders: NDArray[np.int64]
     kind: Kind = "letter"
     notes: tuple[str, ...] = ()
+    pass_notes: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         orders = validate(self.orders).copy()
@@ -118,6 +122,24 @@ class OptionScores:
         return self.logprobs.copy() if copy else self.logprobs
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreRequest:
+    """What one call of `Scorer.score` is given.
+
+    Parameters
+    ----------
+    clip : Clip
+    question : str
+    options : sequence of str
+    orders : array_like of int, shape (M, K), optional
+    """
+
+    clip: Clip
+    question: str
+    options: Sequence[str]
+    orders: ArrayLike | None = None
+
+
 @runtime_checkable
 class Scorer(Protocol):
     """Anything that can score options: one method is all it takes.
@@ -131,6 +153,10 @@ class Scorer(Protocol):
     that size, resized by `phasefusion.resize` with its defaults, and the scorer must
     take frames of that size as they are; `Clip.info` tells the size in the file. A
     scorer without it gets frames as decoded.
+
+    It may have ``score_many(requests)``, which takes a sequence of `ScoreRequest` and
+    returns what `score` would for each; a run then gives it all that is to be scored of
+    a video together.
 
     It may have ``pinned(n_frames)``, which returns the scorer to use in its place for
     arms of at most `n_frames` frames a pass, one that looks at all of them at the same

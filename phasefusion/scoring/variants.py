@@ -131,7 +131,7 @@ class BlindScorer:
         asker = self._scorer._asker
         asked = asker.ask(question, clean, table, 0)
         shown = self._family.nothing()
-        scores = self._scorer._run(asker.rows(asked, shown), shown)
+        scores = self._scorer._passes.run(asker.rows(asked, shown), shown.inputs)
         logprobs, mass = asker.gather(asked, scores)
         notes = (*clean.notes, *problems(scores, logprobs))
         return OptionScores(logprobs[None], mass[None], table, asker.score, notes)

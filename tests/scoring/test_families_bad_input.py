@@ -169,31 +169,27 @@ def test_what_is_longer_than_the_context_is_a_missing_pass(kind):
         assert len(scores.notes) == 1
 
 
-def test_running_out_of_memory_is_a_missing_pass(monkeypatch):
+def test_running_out_of_memory_is_a_missing_pass():
     scorer, clip = make_scorer("internvl"), make_clip("internvl")
-    run = scorer._passes.run
-    calls = []
+    _, model = built("internvl")
+    error = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 GiB")
 
-    def fail_first(rows, visual):
-        calls.append(len(rows))
-        if len(calls) == 1:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 GiB")
-        return run(rows, visual)
+    def fail(*_):
+        raise error
 
-    monkeypatch.setattr(scorer._passes, "run", fail_first)
-    scores = score(scorer, clip)
-    assert scores.valid.tolist() == [[False] * 3, [True] * 3]
-    assert scores.notes[0] == (
-        "phase 0, row 0: the model ran out of memory (OutOfMemoryError: CUDA out of "
-        "memory. Tried to allocate 1 GiB)"
-    )
-
-    def fail(rows, visual):
-        raise RuntimeError("shapes cannot be multiplied")
-
-    monkeypatch.setattr(scorer._passes, "run", fail)
-    with pytest.raises(RuntimeError, match="cannot be multiplied"):
-        score(scorer, clip)
+    handle = model.register_forward_pre_hook(fail)
+    try:
+        scores = score(scorer, clip)
+        assert not scores.valid.any()
+        assert np.isnan(scores.option_mass).all()
+        assert scores.notes[0].startswith("phase 0, row 0: ")
+        assert "memory" in scores.notes[0]
+        error = RuntimeError("shapes cannot be multiplied")
+        with pytest.raises(RuntimeError, match="cannot be multiplied"):
+            score(scorer, clip)
+    finally:
+        handle.remove()
+    assert score(make_scorer("internvl"), clip).valid.all()
 
 
 @pytest.mark.parametrize("name", list(made.SPECS))

@@ -113,11 +113,36 @@ def test_pixels_are_made_once_a_phase(llava, monkeypatch):
 
     monkeypatch.setattr(ThroughProcessor, "_process", counted)
     first = score(scorer, clip)
-    # One a phase, and one that shows that prompts can be put together.
-    assert len(calls) == 3
+    # One a phase, and two for good: whether prompts can be put together, and whether
+    # they can share passes.
+    assert len(calls) == 4
     again = score(scorer, clip)
-    assert len(calls) == 5
+    assert len(calls) == 6
     np.testing.assert_array_equal(first.logprobs, again.logprobs)
+
+
+def test_a_model_that_cannot_share_a_prefix_is_found_out(llava):
+    """Of no known family, it may look at what is cached in another way."""
+    import copy
+
+    model, processor = llava
+    odd = copy.deepcopy(model)
+    cached = []
+    odd.register_forward_pre_hook(
+        lambda module, args, kwargs: cached.append("pixel_values" not in kwargs),
+        with_kwargs=True,
+    )
+    odd.get_input_embeddings().register_forward_hook(
+        lambda module, args, out: out * 1.5 if cached[-1] else None
+    )
+    clip = made.build_clip((SIDE, 40))
+    expected = score(HFOptionScorer(model, processor, reuse_prefix=False), clip)
+    scorer = HFOptionScorer(odd, processor)
+    with pytest.warns(FallbackWarning, match="differ by .* from those of a pass of"):
+        scores = score(scorer, clip)
+    np.testing.assert_allclose(scores.logprobs, expected.logprobs, rtol=0, atol=1e-5)
+    assert scorer.describe()["reuse_prefix"] is False
+    score(scorer, clip)  # once is enough
 
 
 def test_prompts_that_cannot_be_put_together_are_processed(llava, monkeypatch):
@@ -139,7 +164,13 @@ def test_half_precision_takes_the_pixels_too(llava):
     model, processor = llava
     half = copy.deepcopy(model).to(torch.bfloat16)
     clip = made.build_clip((SIDE, 40), n_phases=1)
+    given = []
+    half.register_forward_pre_hook(
+        lambda module, args, kwargs: given.append(kwargs.get("pixel_values")),
+        with_kwargs=True,
+    )
     scores = score(HFOptionScorer(half, processor), clip)
+    assert {pixels.dtype for pixels in given if pixels is not None} == {torch.bfloat16}
     full = score(HFOptionScorer(model, processor), clip)
     assert scores.valid.all()
     assert np.abs(scores.logprobs - full.logprobs).max() < 0.5
@@ -245,7 +276,7 @@ def test_numbers_a_token_are_passed_for_every_prompt(gemma):
 
 @pytest.mark.parametrize("name", list(made.SPECS))
 def test_known_families_score_the_same_through_their_processor(name):
-    if name == "smolvlm" and stock.is_version_4():
+    if name == "smolvlm" and made.variant() == "4":
         pytest.skip("this version's processor counts frames as videos")
     tokenizer, _ = built(name)
     processor = made.build_processor(name, tokenizer)

@@ -7,7 +7,7 @@ from typing import Any
 
 from phasefusion.protocols import PROTOCOLS
 from phasefusion.records import Passes
-from phasefusion.report.figures import allocation, frames, orders
+from phasefusion.report.figures import allocation, frames, general, orders
 from phasefusion.report.figures.study import Study
 from phasefusion.report.figures.table import FigureTable, sections
 
@@ -15,6 +15,7 @@ __all__ = ["FIGURES", "FigureTable", "Study", "figure", "sections"]
 
 #: By protocol; those that are not named have the general report as their figure.
 FIGURES: Mapping[str, Callable[[Study], list[FigureTable]]] = {
+    "phasefusion": general.phasefusion,
     "unlabelled": orders.unlabelled,
     "blind": orders.blind,
     "pride": orders.pride_figure,
@@ -30,6 +31,9 @@ FIGURES: Mapping[str, Callable[[Study], list[FigureTable]]] = {
     "oracle": allocation.oracle,
 }
 
+#: Of these the general report comes first.
+_FURTHER = frozenset({"phasefusion"})
+
 
 def figure(passes: Passes, settings: Mapping[str, Any]) -> dict[str, Any] | None:
     """Compute the figure of a run's protocol.
@@ -43,8 +47,9 @@ def figure(passes: Passes, settings: Mapping[str, Any]) -> dict[str, Any] | None
     Returns
     -------
     dict or None
-        "reproduces", "section" (of the paper) and "tables", JSON-able but for NaN;
-        None for protocols whose figure is the general report.
+        "reproduces", "section" (of the paper), "is_further" (whether the general
+        tables come first) and "tables", JSON-able but for NaN; None for protocols whose
+        figure is the general report.
     """
     name = settings.get("protocol")
     compute = FIGURES.get(name) if isinstance(name, str) else None
@@ -55,5 +60,6 @@ def figure(passes: Passes, settings: Mapping[str, Any]) -> dict[str, Any] | None
     return {
         "reproduces": protocol.figure,
         "section": protocol.section,
+        "is_further": name in _FURTHER,
         "tables": [table.to_dict() for table in tables],
     }

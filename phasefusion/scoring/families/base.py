@@ -77,6 +77,8 @@ class Family(ABC):
     pixels: Pixels | None = None
     pixel_frames: int | None = None
     template: str | None = None
+    #: Whether what `show` returns depends on the chat that it is given.
+    shows_by_chat = False
     #: Whether a turn's content is always a list of parts.
     _parts_only = False
 

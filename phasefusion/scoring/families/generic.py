@@ -58,6 +58,8 @@ class ThroughProcessor(Family):
         What the processor is given; by default a video where it has a video processor.
     """
 
+    shows_by_chat = True
+
     def __init__(
         self, model: Any, processor: Any, frames_as: FramesAs | None = None
     ) -> None:
@@ -144,7 +146,7 @@ class ThroughProcessor(Family):
         }
         token_id = self._token_id(whole)
         return _Processed(
-            VisualInputs(out, token_id, kinds),
+            VisualInputs(out, token_id, kinds, in_its_precision=True),
             self.placeholder,
             (int((whole == token_id).sum()),),
             frames=frames,
