@@ -226,6 +226,8 @@ class Runner:
     variants: Mapping[Prompt, Scorer] = field(default_factory=dict)
     #: Called when a video has been decoded, before anything of it is scored.
     opened: Callable[[], None] | None = None
+    #: Called with the question before each call; every block is then a call of its own.
+    begins: Callable[[Item], None] | None = None
 
     @property
     def frame_size(self) -> SizeRule | None:
@@ -367,7 +369,8 @@ class Runner:
         for prompt in dict.fromkeys(block.task.arm.prompt for block in blocks):
             scorer = self.variants.get(prompt, self.scorer)
             same = [block for block in blocks if block.task.arm.prompt == prompt]
-            for some in _calls(same, hasattr(scorer, "score_many")):
+            is_many = self.begins is None and hasattr(scorer, "score_many")
+            for some in _calls(same, is_many):
                 for block, scores, seconds in self._scored(scorer, some):
                     self.writer.append(self._records(scorer, block, scores, seconds))
                     advance(block.n_passes, block.task.item.video_id)
@@ -424,6 +427,8 @@ class Runner:
     def _score(self, scorer: Scorer, block: Block) -> Scores:
         """Call the scorer; an exception of it is raised again saying where."""
         item = block.task.item
+        if self.begins is not None:
+            self.begins(item)
         where = f"question {item.question_id!r}, arm {block.task.arm.name}"
         clip: Any = block.view  # None is for variants that look at none
         try:

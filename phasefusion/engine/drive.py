@@ -412,7 +412,10 @@ class _Run:
         if event.kind == "opened":
             self.core.opened(lease, now_s)
             return False
-        self.core.heard(lease, now_s)
+        if event.kind == "begins":
+            self.core.begin(lease, str(self._number[event.question]), now_s)
+            return False
+        self.core.begin(lease, None, now_s)
         writer = self.runner.writer
         new = [r for r in event.records if pass_key(r) not in writer.done]
         writer.append(new)

@@ -68,8 +68,8 @@ class Lease:
     is_backup : bool
         Whether another worker has the unit too.
     is_careful : bool
-        Whether the worker should wait until each part is known to be done before it
-        begins the next, so that a failure is held against the right one.
+        Whether the worker should say which part it begins, and wait until that is
+        known, so that a failure is held against the right one.
     """
 
     number: int
@@ -104,12 +104,13 @@ class _Held:
     lease: Lease
     seen_s: float
     is_open: bool = False
+    begun: str | None = None
     acknowledged: set[str] = field(default_factory=set)
 
     def at(self) -> str | None:
         """Return the part it is at; None before the first."""
-        if not self.is_open:
-            return None
+        if self.begun is not None or not self.is_open:
+            return self.begun
         parts = (part.name for part in self.lease.unit.parts)
         return next((name for name in parts if name not in self.acknowledged), None)
 
@@ -269,6 +270,16 @@ class Scheduler:
         held = self._hear(lease, now_s)
         if held is not None:
             held.is_open = True
+        return held is not None
+
+    def begin(self, lease: Lease, part: str | None, now_s: float) -> bool:
+        """Note which part a worker works on; None is none, or that it is not known.
+
+        Where nothing is said, it is the first that is not acknowledged.
+        """
+        held = self._hear(lease, now_s)
+        if held is not None:
+            held.begun = part
         return held is not None
 
     def acknowledge(self, lease: Lease, part: str, now_s: float) -> bool:

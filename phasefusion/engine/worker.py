@@ -68,20 +68,24 @@ class Event:
 
     Attributes
     ----------
-    kind : {"opened", "passes", "failed"}
-        The video is decoded; passes were scored; scoring cannot go on.
+    kind : {"opened", "begins", "passes", "failed"}
+        The video is decoded; a question is about to be scored; passes were scored;
+        scoring cannot go on.
     records : list of dict
         Passes, as they go to disk.
     warnings : list of Trouble
         Given since the last event.
     trouble : Trouble or None
         Why it failed.
+    question : tuple of str
+        Benchmark and id of the question that is about to be scored.
     """
 
-    kind: Literal["opened", "passes", "failed"]
+    kind: Literal["opened", "begins", "passes", "failed"]
     records: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[Trouble] = field(default_factory=list)
     trouble: Trouble | None = None
+    question: tuple[str, str] = ("", "")
 
 
 class _LeftAlone(Exception):
@@ -135,6 +139,11 @@ class Mailbox:
     def opened(self) -> None:
         """Say that the video is decoded."""
         self.send(Event("opened", warnings=self._warned()))
+
+    def begins(self, item: Item) -> None:
+        """Say which question is about to be scored."""
+        question = (item.benchmark, item.question_id)
+        self.send(Event("begins", warnings=self._warned(), question=question))
 
     def fail(self, error: BaseException) -> None:
         """Say that scoring cannot go on."""
@@ -224,8 +233,9 @@ class Worker:
         """Score what is missing of the items of one video.
 
         Scoring goes on while events are on their way, in a thread of its own, until
-        `_ROOM` of them wait; with `is_careful`, not before each has arrived, so that
-        who hears them knows what a worker was at when it dies.
+        `_ROOM` of them wait. With `is_careful` every question is announced, alone in
+        its call of the scorer, and nothing goes on before it was heard: who listens
+        knows what a worker was at when it dies.
         """
         mailbox = Mailbox(done, n_phases, is_careful=is_careful)
         writer: Any = mailbox
@@ -235,6 +245,7 @@ class Worker:
             variants=self._prepared.variants,
             writer=writer,
             opened=mailbox.opened,
+            begins=mailbox.begins if is_careful else None,
         )
         thread = threading.Thread(target=_score, args=(ours, items, mailbox))
         thread.start()

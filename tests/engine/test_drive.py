@@ -389,9 +389,19 @@ class Deadly(PixelScorer):
         return super().score(clip, question, options, orders=orders)
 
 
+class Together(Deadly):
+    """Takes several questions in a call."""
+
+    def score_many(self, requests):
+        return [
+            self.score(r.clip, r.question, r.options, orders=r.orders) for r in requests
+        ]
+
+
+@pytest.mark.parametrize("scorer", [Deadly, Together])
 @pytest.mark.parametrize("max_attempts", [1, 3])
 def test_what_a_death_takes_with_it_is_held_against_no_other_question(
-    questions, whole, tmp_path, monkeypatch, max_attempts
+    questions, whole, tmp_path, monkeypatch, max_attempts, scorer
 ):
     monkeypatch.setattr(Deadly, "dead", False)
 
@@ -401,7 +411,7 @@ def test_what_a_death_takes_with_it_is_held_against_no_other_question(
 
     engine = Engine(Limits(max_attempts=max_attempts), n_workers=1, died=died)
     with quiet():
-        evaluate(questions, Deadly, out=tmp_path, engine=engine, **OPTIONS)
+        evaluate(questions, scorer, out=tmp_path, engine=engine, **OPTIONS)
     found = passes_of(tmp_path)
     assert {key[1] for key, record in found.items() if record["invalid"]} == {"1-1"}
     assert found.keys() == whole.keys()

@@ -238,6 +238,27 @@ def test_a_bad_part_alone_is_given_up():
     assert [p.name for p in core.lease("w3", 0.0).unit.parts] == ["c"]
 
 
+def test_what_is_begun_is_blamed_not_what_comes_first():
+    core = Scheduler([Unit("v", (Part("a"), Part("b")))], max_attempts=2)
+    careful = []
+    for w in ("w1", "w2"):
+        core.join(w)
+        lease = core.lease(w, 0.0)
+        careful.append(lease.is_careful)
+        assert core.begin(lease, "a", 0.0)  # something that needs no opening
+        core.begin(lease, None, 0.0)
+        assert core.at(lease) is None
+        core.opened(lease, 0.0)
+        assert core.at(lease) == "a"
+        core.begin(lease, "b", 0.0)
+        assert core.at(lease) == "b"
+        found = core.leave(w, "killed")
+    assert careful == [False, True]
+    assert [poison.parts for poison in found] == [("b",)]
+    assert core.n_parts_left == 1
+    assert not core.begin(lease, "a", 0.0)
+
+
 def test_a_death_between_units_is_held_against_none():
     core = Scheduler([Unit("v", (Part("a"),)), Unit("w", (Part("a"),))], max_attempts=1)
     core.join("w1")
