@@ -6,7 +6,7 @@ A pilot run of the shipped model gives the costs of decoding, visual prefixes an
 orders; runs with other questions, protocols and numbers of frames are then predicted
 and made. Processor time is compared, which neighbours on the machine lengthen less than
 wall time; that is printed beside it. Exits with 1 when a prediction is off by more than
-25 %.
+15 % for the pilot's own protocol, or 35 % for another.
 
 The simulation works off videos of heavy-tailed lengths on up to 1,000 workers that fail
 and lag, with the scheduler that the Ray engine uses. With --write, both tables go to
@@ -50,7 +50,8 @@ from phasefusion.scoring import HFOptionScorer
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "capacity.md"
-GOAL = 0.25
+#: Largest error for the protocol of the pilot, and for others.
+GOALS = {True: 0.15, False: 0.35}
 PILOT = {"protocol": "phasefusion", "budget": 8, "dense": 32, "n_orders": 10}
 LATIN = {"protocol": "stableeval", "budget": 8}
 #: Name, questions and settings of the runs that are predicted.
@@ -110,22 +111,28 @@ def check_predictions(rounds: int) -> tuple[list[str], bool]:
     apart = Apart(scorer)
     items = load_questions(tinyvlm.questions_path())
     measure(apart, items[:2], PILOT)  # what is slow the first time only
-    cpu_s, wall_s, _, model = measure(apart, items[:40], PILOT)
-    print(f"pilot: {cpu_s:.1f} s of processor time, {wall_s:.1f} s of wall time")
-    print(f"fitted: {model}")
+    models = {}
+    for one in (apart, scorer):
+        made = [measure(one, items[:40], PILOT) for _ in range(rounds)]
+        cpu_s, wall_s, _, model = min(made, key=lambda pilot: pilot[0])
+        print(f"pilot: {cpu_s:.1f} s of processor time, {wall_s:.1f} s of wall time")
+        print(f"fitted: {model}")
+        models[one] = model
+    runs = [(apart, *run) for run in RUNS]
+    runs.append((scorer, "as the pilot, arms and questions in one call", *RUNS[0][1:]))
     lines = [
         "| run | passes | predicted | measured | error | wall time |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     good = True
-    for name, part, settings in RUNS:
+    for one, name, part, settings in runs:
         cpu_s = wall_s = math.inf
         for _ in range(rounds):
-            one_cpu_s, one_wall_s, found, _ = measure(apart, items[part], settings)
+            one_cpu_s, one_wall_s, found, _ = measure(one, items[part], settings)
             cpu_s, wall_s = min(cpu_s, one_cpu_s), min(wall_s, one_wall_s)
-        made = forecast(items[part], model, Workload.of_settings(found))
+        made = forecast(items[part], models[one], Workload.of_settings(found))
         error = made.total_s / cpu_s - 1
-        good &= abs(error) <= GOAL
+        good &= abs(error) <= GOALS[settings is PILOT]
         lines.append(
             f"| {name} | {made.n_passes} | {made.total_s:.1f} s | {cpu_s:.1f} s | "
             f"{error:+.0%} | {wall_s:.1f} s |"
@@ -195,7 +202,7 @@ def simulated() -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=1, help="the least time counts")
+    parser.add_argument("--rounds", type=int, default=3, help="the least time counts")
     parser.add_argument("--write", action="store_true", help="into docs/capacity.md")
     options = parser.parse_args()
     predictions, good = check_predictions(options.rounds)
@@ -206,7 +213,7 @@ def main() -> int:
         _report.replace_between(PAGE, "predictions", "\n".join(predictions))
         _report.replace_between(PAGE, "simulation", "\n".join(table))
     if not good:
-        print(f"goal missed: a prediction is off by more than {GOAL:.0%}")
+        print(f"goal missed: a prediction is off by too much")
     return 0 if good else 1
 
 

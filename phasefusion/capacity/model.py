@@ -36,8 +36,8 @@ class CostModel:
 
     A video costs ``open + decode * N * P + frame * W * P`` for its N frames of P
     megapixels, of which W are wanted. An arm of a question, S phases of b frames in M
-    orders, costs ``S * prefix(b) + S * M * suffix(b)``, where the prefix is what all
-    orders share (encoding the frames, and the visual part of the prompt) and both are
+    orders, costs ``call + S * prefix(b) + S * M * suffix(b)``, where the prefix is what
+    all orders share (encoding the frames, and the visual part of the prompt); both are
     ``fixed + linear * b + square * b**2``: attention is quadratic in visual tokens,
     which are proportional to frames as long as all are of one size. Without prefix
     reuse the prefix costs nothing and every pass bears it.
@@ -46,6 +46,8 @@ class CostModel:
     ----------
     open_s, decode_s, frame_s : float
         By video; by megapixel decoded; by megapixel kept.
+    call_s : float
+        By arm of a question.
     prefix_fixed_s, prefix_linear_s, prefix_square_s : float
     suffix_fixed_s, suffix_linear_s, suffix_square_s : float
     startup_s : float
@@ -58,6 +60,7 @@ class CostModel:
     open_s: float = 0.0
     decode_s: float = 0.0
     frame_s: float = 0.0
+    call_s: float = 0.0
     prefix_fixed_s: float = 0.0
     prefix_linear_s: float = 0.0
     prefix_square_s: float = 0.0
@@ -75,7 +78,7 @@ class CostModel:
 
     def prefix_s(self, arm: ArmLoad) -> float:
         """Seconds of an arm that do not depend on how many orders it has."""
-        return arm.phases * (
+        return self.call_s + arm.phases * (
             self.prefix_fixed_s
             + self.prefix_linear_s * arm.frames
             + self.prefix_square_s * arm.frames**2
@@ -243,24 +246,25 @@ def _fit_shared(calls: Sequence[_Call]) -> tuple[list[float], float]:
         sums[call.video] += work
     table = np.array(list(sums.values()))
     found, error = _relative_fit(table[:, :2], table[:, 2], np.ones(len(table)))
-    return [0.0, float(found[0]), 0.0, float(found[1]), 0.0, 0.0], error
+    return [0.0, 0.0, float(found[0]), 0.0, float(found[1]), 0.0, 0.0], error
 
 
 def _fit_calls(calls: Sequence[_Call], reuse: bool) -> tuple[list[float], float]:
-    """Return prefix and suffix, three numbers each, and the error of the fit."""
+    """Return the costs of calls, prefixes and suffixes, and the error of the fit."""
     kinds: dict[tuple[int, int, int], list[float]] = {}
     for call in calls:
         kind = (len(call.phases), call.frames, len(call.orders))
         kinds.setdefault(kind, []).append(call.seconds)
     s, b, m = np.array(list(kinds), np.float64).T
     suffix = np.stack([s * m, s * m * b, s * m * b**2], axis=1)
-    columns = [suffix]
+    columns = [np.ones((len(s), 1)), suffix]
     if reuse:
-        columns.insert(0, np.stack([s, s * b, s * b**2], axis=1))
+        columns.insert(1, np.stack([s, s * b, s * b**2], axis=1))
     seconds = np.array([np.mean(values) for values in kinds.values()])
     counts = np.array([len(values) for values in kinds.values()])
     found, error = _relative_fit(np.concatenate(columns, axis=1), seconds, counts)
-    return [0.0] * (6 - len(found)) + [float(value) for value in found], error
+    costs = [float(value) for value in found]
+    return costs[:1] + [0.0] * (7 - len(costs)) + costs[1:], error
 
 
 def _fit_decodes(

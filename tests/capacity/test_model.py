@@ -27,6 +27,7 @@ TRUE = CostModel(
     open_s=0.2,
     decode_s=0.004,
     frame_s=0.01,
+    call_s=0.04,
     prefix_fixed_s=0.05,
     prefix_linear_s=0.02,
     prefix_square_s=0.001,
@@ -112,7 +113,7 @@ def test_noise_moves_totals_little(tmp_path):
 def test_without_reuse_every_pass_bears_all(tmp_path):
     plain = CostModel(suffix_fixed_s=0.05, suffix_linear_s=0.01, suffix_square_s=0.002)
     found = fit(write_run(tmp_path / "run", plain, reuse=False))
-    assert found.prefix_s(ArmLoad(3, 8)) == 0
+    assert found.prefix_s(ArmLoad(3, 8)) == pytest.approx(0, abs=1e-12)
     wanted = plain.orders_s(ArmLoad(3, 16), 10)
     assert found.orders_s(ArmLoad(3, 16), 10) == pytest.approx(wanted, rel=1e-3)
 
