@@ -213,7 +213,7 @@ def main() -> int:
         _report.replace_between(PAGE, "predictions", "\n".join(predictions))
         _report.replace_between(PAGE, "simulation", "\n".join(table))
     if not good:
-        print(f"goal missed: a prediction is off by too much")
+        print("goal missed: a prediction is off by too much")
     return 0 if good else 1
 
 
