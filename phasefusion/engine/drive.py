@@ -439,12 +439,13 @@ class _Run:
     def lose(self, worker: str, where: str, why: str | Trouble) -> None:
         """Put back what a worker had that died or failed."""
         lease = self._leases.pop(worker, None)
+        text = why if isinstance(why, str) else f"{why.kind}: {why.text}"
         if lease is None:
-            self.core.leave(worker, str(why))
+            self.core.leave(worker, text)
+            warn(f"{where}, which had nothing to do: {text}", WorkerWarning)
             return
         at = self.core.at(lease)
         place = lease.unit.name if at is None else _named(self.items[int(at)])
-        text = why if isinstance(why, str) else f"{why.kind}: {why.text}"
         reason = f"{where}, at {place}: {text}"
         warn(f"{reason}; what it had not finished is done again", WorkerWarning)
         self._give_up(self.core.leave(worker, reason), where, why)

@@ -127,7 +127,7 @@ def wait_until_gone(pids):
 
 @needs_ray
 def test_two_workers_one_killed_in_mid_run(drive, whole):
-    driver = drive(delay_s=0.02)
+    driver = drive(delay_s=0.1)
     driver.wait_for_passes(len(whole) // 4)
     first, second = driver.workers()
     os.kill(first, signal.SIGKILL)
@@ -135,14 +135,13 @@ def test_two_workers_one_killed_in_mid_run(drive, whole):
     assert f"done {len(whole)}" in out
     assert passes_of(driver.out) == whole
     assert err.count("what it had not finished is done again") == 1
-    assert "it died" in err
-    assert len(driver.workers()) == 3, "the dead one was replaced"
+    assert err.count("it died") == 1
     assert is_alive(second) is False
 
 
 @needs_ray
 def test_the_driver_killed_and_started_again(drive, whole):
-    driver = drive(delay_s=0.02)
+    driver = drive(delay_s=0.05)
     driver.wait_for_passes(len(whole) // 3)
     pids = driver.workers()
     driver.process.kill()
@@ -157,7 +156,7 @@ def test_the_driver_killed_and_started_again(drive, whole):
 
 @needs_ray
 def test_interrupted_it_leaves_nothing_behind(drive, whole):
-    driver = drive(delay_s=0.02)
+    driver = drive(delay_s=0.05)
     driver.wait_for_passes(len(whole) // 3)
     pids = driver.workers()
     driver.process.send_signal(signal.SIGINT)
