@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -143,6 +143,7 @@ class Task:
     clip: Clip | None
     n_frames: int | None = None
     duration_s: float | None = None
+    decode_s: float | None = None
 
     def fields(self, s: int) -> dict[str, Any]:
         """Return what all passes of phase `s` have in common."""
@@ -166,6 +167,7 @@ class Task:
             "duration_s": self.duration_s,
             "frame_indices": None,
             "frame_times_s": None,
+            "decode_seconds": self.decode_s,
         }
         if grid is None:
             found["frame_indices"], found["frame_times_s"] = [], []
@@ -219,6 +221,10 @@ class Runner:
     on_error: Literal["mark", "raise"]
     cache: FrameCache | None = None
     variants: Mapping[Prompt, Scorer] = field(default_factory=dict)
+    #: Called when a video has been decoded, before anything of it is scored.
+    opened: Callable[[], None] | None = None
+    #: Called with the question before each call; every block is then a call of its own.
+    begins: Callable[[Item], None] | None = None
 
     @property
     def frame_size(self) -> SizeRule | None:
@@ -227,6 +233,13 @@ class Runner:
 
     def run(self, items: Sequence[Item], show: bool | Listener | None) -> None:
         """Make every pass of `items` that is not on disk, video by video."""
+        total, done, groups = self.plan(items)
+        with follow(total, done, show) as advance:
+            for group in groups:
+                self.run_video(group, advance)
+
+    def plan(self, items: Sequence[Item]) -> tuple[int, int, list[list[Item]]]:
+        """Count passes, in all and on disk, and group by video what has some left."""
         groups: dict[tuple[Any, ...], list[Item]] = {}
         total = done = 0
         for item in items:
@@ -239,9 +252,16 @@ class Runner:
                 # origins are drawn by video_id
                 key = (item.video, item.video_id, item.start, item.end)
                 groups.setdefault(key, []).append(item)
-        with follow(total, done, show) as advance:
-            for group in groups.values():
-                self._run_video(group, advance)
+        return total, done, list(groups.values())
+
+    def n_left(self, item: Item) -> int:
+        """Count the passes of an item that are not on disk."""
+        return sum(int(self._left(item, arm).sum()) for arm in self.arms)
+
+    def give_up(self, item: Item, reason: str, advance: Advance) -> None:
+        """Record every pass of an item that is not on disk as missing."""
+        for arm in self.arms:
+            self._mark_all(item, arm, reason, advance)
 
     def _left(
         self, item: Item, arm: Arm, n_phases: int | None = None
@@ -262,7 +282,7 @@ class Runner:
             ]
         )
 
-    def _run_video(self, group: Sequence[Item], advance: Advance) -> None:
+    def run_video(self, group: Sequence[Item], advance: Advance) -> None:
         """Decode once for all arms, both origins and all questions of a video."""
         arms = [
             arm
@@ -275,6 +295,7 @@ class Runner:
         seeing = [arm for arm in arms if arm.grid is not None]
         if not seeing:
             return
+        begin_s = time.perf_counter()
         try:
             shown = self._grids(group[0], seeing)
             usable = [(arm, grid) for arm, grid in shown if isinstance(grid, PhaseGrid)]
@@ -295,14 +316,19 @@ class Runner:
                 for arm in seeing:
                     self._mark_all(item, arm, f"video: {error}", advance)
             return
+        decode_s = time.perf_counter() - begin_s
+        decode_s /= max(1, sum(self.n_left(item) for item in group))
+        if self.opened is not None:
+            self.opened()
         blocks: list[Block] = []
         for item in group:
             for arm, refused in shown:
                 if isinstance(refused, GridError):
                     self._mark_all(item, arm, f"frames: {refused}", advance)
             if span is not None:
+                facts = span.n_frames, span.duration_s, decode_s
                 for (arm, grid), clip in zip(usable, span.clips, strict=True):
-                    task = Task(item, arm, grid, clip, span.n_frames, span.duration_s)
+                    task = Task(item, arm, grid, clip, *facts)
                     blocks += self._blocks(task, clip, advance)
         self._score_blocks(blocks, advance)
 
@@ -340,7 +366,8 @@ class Runner:
         for prompt in dict.fromkeys(block.task.arm.prompt for block in blocks):
             scorer = self.variants.get(prompt, self.scorer)
             same = [block for block in blocks if block.task.arm.prompt == prompt]
-            for some in _calls(same, takes_many(scorer)):
+            is_many = self.begins is None and takes_many(scorer)
+            for some in _calls(same, is_many):
                 for block, scores, seconds in self._scored(scorer, some):
                     self.writer.append(self._records(scorer, block, scores, seconds))
                     advance(block.n_passes, block.task.item.video_id)
@@ -424,6 +451,8 @@ class Runner:
     def _score(self, scorer: Scorer, block: Block) -> Scores:
         """Call the scorer; an exception of it is raised again saying where."""
         item = block.task.item
+        if self.begins is not None:
+            self.begins(item)
         where = f"question {item.question_id!r}, arm {block.task.arm.name}"
         clip: Any = block.view  # None is for variants that look at none
         try:

@@ -40,8 +40,10 @@ def load_model(name: str, **options: Any) -> Scorer:
     return kind.from_pretrained(name, **options)
 
 
-def load_scorer(spec: str) -> Scorer:
+def load_scorer(spec: str, folder: str | None = None) -> Scorer:
     """Make the scorer that `run --scorer` names.
+
+    Modules are looked for in `folder`, which is the working directory by default, too.
 
     Raises
     ------
@@ -59,7 +61,7 @@ def load_scorer(spec: str) -> Scorer:
             f"FILE.py:NAME, not {spec!r}"
         )
     try:
-        made = getattr(_module(module_name), name)
+        made = getattr(_module(module_name, folder or os.getcwd()), name)
     except (ImportError, AttributeError) as error:
         raise ScoringError(f"--scorer {spec}: {error}") from error
     except Exception as error:
@@ -88,12 +90,12 @@ def load_scorer(spec: str) -> Scorer:
     return scorer
 
 
-def _module(name: str) -> ModuleType:
+def _module(name: str, folder: str) -> ModuleType:
     """Import a module by name, or a file by its path."""
     if not name.endswith(".py"):
         if os.sep in name:
             raise ImportError(f"{name} is neither a module's name nor a .py file")
-        sys.path.insert(0, os.getcwd())  # a module beside the question file
+        sys.path.insert(0, folder)  # a module beside the question file
         return importlib.import_module(name)
     path = Path(name)
     if not path.is_file():

@@ -21,6 +21,9 @@ from phasefusion._scorer_checks import check_scorer
 from phasefusion._video_checks import check_threads
 from phasefusion.datasets import Dataset, Item, load_questions, read
 from phasefusion.datasets.loading import warn_about
+from phasefusion.engine import EngineArgument, Prepared, Shard, hire
+from phasefusion.engine.local import describe_scorer
+from phasefusion.engine.shards import as_shard, check_stages
 from phasefusion.errors import DatasetError, ScoringError
 from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
@@ -89,6 +92,8 @@ def evaluate(
     on_error: Literal["mark", "raise"] = "mark",
     progress: bool | Listener | None = None,
     cache: CacheArgument = None,
+    shard: Shard | str | None = None,
+    engine: EngineArgument = "local",
 ) -> Run:
     """Score every question in every arm, phase and option order of a protocol.
 
@@ -146,6 +151,14 @@ def evaluate(
     cache : FrameCache or path of a folder, optional
         Where decoded frames are kept for the next run over the same videos; by default
         nowhere. Questions with a start or an end are decoded each time.
+    shard : str or Shard, optional
+        ``"2/4"`` is the second of four parts of the questions, cut so that no video is
+        in two of them, which goes to a folder of its own, ``OUT.shard-2-of-4``;
+        ``"auto"`` takes both numbers from what a launcher says. `merge_shards` makes
+        one run of them.
+    engine : {"local", "ray"} or RayEngine, default "local"
+        Where passes are made: in this process, or by the workers of a Ray cluster, for
+        which `scorer` may be a `ScorerSpec` or a function that makes a scorer.
 
     Returns
     -------
@@ -168,7 +181,8 @@ def evaluate(
         raise DatasetError(f'on_error must be "mark" or "raise", not {on_error!r}')
     if limit is not None and limit < 1:
         raise DatasetError(f"limit must be >= 1, not {limit}")
-    check_scorer(scorer)
+    crew = hire(engine, scorer)
+    shard = as_shard(shard)
     threads = check_threads(threads)
     plan = make_plan(
         protocol,
@@ -183,14 +197,13 @@ def evaluate(
         seed=seed,
         values=values,
     )
-    scorer = _pinned(scorer, plan)
-    variants = _variants(scorer, plan)
     items, source = _questions(questions)
     orders_of = {k: plan.orders_of(k) for k in {len(item.options) for item in items}}
-    described = _describe(scorer)
+    facts = crew.prepare(plan)
+    described = facts.pop("scorer")
     # Files identify a local model; where they lie may differ when the run goes on.
     place = described.pop("path", None) if "sha256" in described else None
-    description = {
+    description: dict[str, Any] = {
         "settings": {
             "protocol": plan.protocol.name,
             "grid": plan.grid.to_dict(),
@@ -201,7 +214,7 @@ def evaluate(
             "on_error": on_error,
             "questions_sha256": source["sha256"],
             "scorer": described,
-            **_prompts(variants),
+            **facts,
         },
         "versions": versions(),
         "questions": source,
@@ -210,14 +223,18 @@ def evaluate(
         "command": list(sys.argv),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    with RunWriter(out, description) as writer:
+    chosen: Sequence[Item] = items[:limit]
+    if shard is not None:
+        check_stages(shard, plan)
+        out, chosen = shard.folder(out), shard.part(items, limit)
+        description |= shard.to_dict()
+    with crew, RunWriter(out, description) as writer:
         n_before = len(writer.done)
-        chosen: Sequence[Item] = items[:limit]
         for stage in plan.stages:
             if stage.share < 1:
                 chosen = lowest_margins(read_passes(out), chosen, stage.share, seed)
-            Runner(
-                scorer=scorer,
+            runner = Runner(
+                scorer=crew.prepared.scorer,
                 writer=writer,
                 arms=stage.arms,
                 orders_of=orders_of,
@@ -225,9 +242,18 @@ def evaluate(
                 threads=threads,
                 on_error=on_error,
                 cache=None if cache is None else as_cache(cache),
-                variants=variants,
-            ).run(chosen, progress)
+                variants=crew.prepared.variants,
+            )
+            crew.run(runner, chosen, progress)
         return Run(Path(out), len(writer.done), len(writer.done) - n_before)
+
+
+def prepare(scorer: Scorer, plan: Plan) -> Prepared:
+    """Return all scorers that a plan needs, wherever they are to score."""
+    pinned = _pinned(scorer, plan)
+    variants = _variants(pinned, plan)
+    facts = {"scorer": describe_scorer(pinned), **_prompts(variants)}
+    return Prepared(pinned, variants, facts)
 
 
 def _pinned(scorer: Scorer, plan: Plan) -> Scorer:
@@ -263,7 +289,7 @@ def _prompts(variants: Mapping[Prompt, Scorer]) -> dict[str, Any]:
     """Describe the scorers of further prompts, if there are any, for run.json."""
     if not variants:
         return {}
-    return {"prompts": {name: _describe(one) for name, one in variants.items()}}
+    return {"prompts": {name: describe_scorer(one) for name, one in variants.items()}}
 
 
 def _questions(
@@ -344,15 +370,6 @@ def _check_items(items: Sequence[Item]) -> None:
                 f"ids must be unique within a benchmark ({item.benchmark!r})"
             )
         seen.add((item.benchmark, item.question_id))
-
-
-def _describe(scorer: Scorer) -> dict[str, Any]:
-    described = getattr(scorer, "describe", None)
-    kind = type(scorer)
-    return {
-        "class": f"{kind.__module__}.{kind.__qualname__}",
-        **(described() if callable(described) else {}),
-    }
 
 
 def versions() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from phasefusion._scorers import load_model, load_scorer
+from phasefusion._scorers import load_model
 from phasefusion.cli.application import (
     Budget,
     By,
@@ -32,6 +32,15 @@ from phasefusion.cli.questions import (
     TaskName,
     Videos,
     read_dataset,
+)
+from phasefusion.cli.sharding import (
+    EngineName,
+    EngineOption,
+    ShardOption,
+    WorkersOption,
+    find_engine,
+    find_scorer,
+    show_shard,
 )
 from phasefusion.errors import RecordError
 
@@ -207,6 +216,9 @@ def run(
         Path | None,
         typer.Option(help="Folder where decoded frames are kept for the next run."),
     ] = None,
+    shard: ShardOption = None,
+    engine: EngineOption = EngineName.local,
+    workers: WorkersOption = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Print what would be scored and its cost."),
@@ -253,7 +265,7 @@ def run(
             "--scorer sets its own"
         )
     source = _source(questions, of_dataset, lenient)
-    made = load_model(model, **options) if model else load_scorer(str(scorer))
+    made = find_scorer(model, scorer, options, engine, shard)
     out = out or Path("runs") / questions.stem
     _evaluate_and_report(
         as_json,
@@ -265,6 +277,8 @@ def run(
         threads=threads,
         on_error=on_error.value,
         cache=cache,
+        shard=shard,
+        engine=find_engine(engine, workers, device),
         progress=False if quiet else None,
     )
 
@@ -338,7 +352,11 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
             file=sys.stderr,
         )
         raise typer.Exit(_INTERRUPTED) from None
-    _show_report(finished.path, None, as_json)
+    shard = options.get("shard")
+    if shard is not None and ".shard-" in finished.path.name:
+        show_shard(finished, shard, as_json)
+    else:
+        _show_report(finished.path, None, as_json)
 
 
 @app.command(

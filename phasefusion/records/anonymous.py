@@ -28,7 +28,7 @@ KEPT: tuple[str, ...] = (
     *("budget", "n_phases", "origin", "phase", "phase_index", "n_frames"),
     *("duration_s", "frame_indices", "frame_times_s", "damaged_frames"),
     *("same_options", "order", "logprobs", "answer", "path", "option_mass"),
-    *("seconds", "invalid"),
+    *("seconds", "decode_seconds", "invalid"),
 )
 #: Of the settings in run.json.
 _SETTINGS = ("protocol", "grid", "dense", "arms", "orders", "seed", "on_error")

@@ -59,7 +59,7 @@ def run(questions, out, scorer, **options):
 
 
 def untimed(folder):
-    return [p | {"seconds": 0} for p in iter_passes(folder)]
+    return [p | {"seconds": 0, "decode_seconds": 0} for p in iter_passes(folder)]
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,10 @@ def test_every_protocol_goes_on_where_it_was(questions, tmp_path, name):
     assert made.n_new == len(lines) - kept
     both = [
         sorted(
-            (json.dumps(p | {"seconds": None}) for p in iter_passes(folder)),
+            (
+                json.dumps(p | {"seconds": None, "decode_seconds": None})
+                for p in iter_passes(folder)
+            ),
         )
         for folder in (part, whole.path)
     ]
