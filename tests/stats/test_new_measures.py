@@ -126,11 +126,33 @@ def test_rebalanced_accuracy_says_its_formula_and_what_it_left_out():
     three = [[0] * 3 + [1] * 7]
     enough = stats.consistency_rebalanced_accuracy(three, [0], threshold=0.3)
     assert enough.bmca == 1.0
-    for options in ({"threshold": 0.0}, {"threshold": 1.1}, {"original": 2}):
-        with pytest.raises(StatisticsError):
+    for threshold in (0.0, 1.1, np.nan):
+        with pytest.raises(StatisticsError, match=r"threshold must be in \(0, 1\]"):
+            stats.consistency_rebalanced_accuracy([[0, 0]], [0], threshold=threshold)
+    for options in ({"original": -1}, {"original": 2}):
+        with pytest.raises(StatisticsError, match="original"):
             stats.consistency_rebalanced_accuracy([[0, 0]], [0], **options)
     with pytest.raises(StatisticsError, match="gold"):
         stats.consistency_rebalanced_accuracy([[0, 0]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    "of_gold",
+    [
+        stats.consistency_rebalanced_accuracy,
+        stats.worst_case_accuracy,
+        stats.unanimity,
+        stats.lost_correct,
+        lambda views, gold: stats.view_diagnostic([0, 1, 1], views, gold),
+    ],
+)
+def test_right_answers_that_are_not_known_are_not_wrong_answers(of_gold):
+    views = [[0, 0], [1, 1], [1, 0]]
+    of_gold(views, [0, 1, 1])
+    with pytest.raises(StatisticsError, match=r"gold\[1\] is -1.*leave items"):
+        of_gold(views, [0, -1, 1])
+    with pytest.raises(StatisticsError, match="2 gold answers for 3 items"):
+        of_gold(views, [0, 1])
 
 
 def test_worst_cases_by_item_and_by_view_are_told_apart():
