@@ -15,6 +15,7 @@ from hypothesis.extra.numpy import arrays
 import phasefusion as pf
 from phasefusion import _frames, stats
 from phasefusion.errors import StatisticsError
+from phasefusion.fusion import fuse_items
 
 RNG = np.random.default_rng(8)
 
@@ -192,6 +193,60 @@ def test_guided_views_that_are_not_needed_may_be_missing():
     made = stats.confidence_guided(table)
     assert made.answers.tolist() == [0, 0, -1]
     assert (made.n, made.n_dropped) == (2, 1)
+
+
+def names_of(n):
+    return [f"set/{i}" for i in range(n)]
+
+
+def test_ties_of_guided_views_are_broken_as_in_the_fusion():
+    n = 40
+    names = names_of(n)
+    tied = np.broadcast_to([0.4, 0.4, 0.2], (n, 3, 3))
+    made = stats.confidence_guided(tied, item_ids=names, seed=5)
+    fused = fuse_items(np.log(tied), item_ids=names, seed=5)
+    assert fused.tied.all()
+    np.testing.assert_array_equal(made.answers, fused.answer)
+    assert set(made.answers.tolist()) == {0, 1}  # not the first one of every item
+    assert (made.tie_rate, made.mean_views) == (1.0, 2.0)
+    other = stats.confidence_guided(tied, item_ids=names, seed=6)
+    assert (other.answers != made.answers).any()
+    # every view has its own answer, and their mean is level within rounding
+    ring = np.array([[0.5, 0.2, 0.3], [0.3, 0.5, 0.2], [0.2, 0.3, 0.5]])
+    made = stats.confidence_guided(np.broadcast_to(ring, (n, 3, 3)), item_ids=names)
+    wanted = [stats.tie_priority(name, 3)[0] for name in names]
+    np.testing.assert_array_equal(made.answers, wanted)
+    assert made.tie_rate == 1.0
+    assert "ties 100.00 %" in repr(made)
+    with pytest.raises(StatisticsError, match="1 item ids were given for 40"):
+        stats.confidence_guided(tied, item_ids=["a"])
+
+
+def test_ties_that_were_not_looked_at_are_not_counted():
+    sure, level = [0.9, 0.1], [0.5, 0.5]
+    made = stats.confidence_guided([[sure, level, level], [[0.6, 0.4], sure, level]])
+    assert made.tie_rate == 0.0
+
+
+def test_ties_of_debiased_answers_are_broken_by_their_items():
+    names = names_of(40)
+    level = np.full((40, 3), 1 / 3)
+    wanted = [stats.tie_priority(name, 3, 9)[0] for name in names]
+    made = stats.divide_by_prior(level, [1 / 3] * 3, item_ids=names, seed=9)
+    np.testing.assert_array_equal(made.answers, wanted)
+    assert made.tied.all()
+    marginals = [
+        stats.permutation_marginal(
+            [[1 / 3] * 3] * 3, pf.orders.cyclic(3), item_id=name, seed=9
+        )
+        for name in names
+    ]
+    assert [one.answer for one in marginals] == wanted
+    assert all(one.tied for one in marginals)
+    cycles = np.full((40, 3, 3), 1 / 3)
+    debiased = stats.pride(level, cycles, item_ids=names, seed=9)
+    np.testing.assert_array_equal(debiased.answers, wanted)
+    assert debiased.n_tied == 40
 
 
 @pytest.mark.parametrize(
