@@ -19,10 +19,10 @@ from phasefusion.report import tables
 from phasefusion.report.items import Column, contributions
 from phasefusion.report.sections import UNDEFINED, Section
 from phasefusion.report.table import Table, build
-from phasefusion.stats import Auroc, auroc, clustered_mean
+from phasefusion.stats import Auroc, ClusteredMean, auroc, clustered_mean
 from phasefusion.stats._answers import check_choice, half_up
 from phasefusion.stats._numbers import clusters, finite_column
-from phasefusion.stats.proportions import score_interval
+from phasefusion.stats.clustered import effective_interval
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -101,7 +101,9 @@ class Measured:
         Returns
         -------
         Design
-            A design effect below 1 counts as 1: a pilot finds one by chance.
+            A design effect below 1 counts as 1: a pilot finds one by chance. So does
+            that of a pilot in which nothing varies, which says nothing of it: give the
+            plan a design of its own.
         """
         if cluster_size is not None and not math.isnan(self.icc.value):
             design = Design.from_icc(max(0.0, self.icc.value), cluster_size)
@@ -474,7 +476,7 @@ def measure(
         ).astype(np.float64)
         effect, icc = _spread(sums, n_resamples, seed)
     return Measured(
-        mean=_mean_estimate(mean.mean, mean.low, mean.high, len(x), x, effect.value),
+        mean=_mean_estimate(mean, x, effect.value),
         design_effect=effect,
         icc=icc,
         n=len(x),
@@ -483,15 +485,12 @@ def measure(
     )
 
 
-def _mean_estimate(
-    mean: float, low: float, high: float, n: int, x: Column, effect: float
-) -> Estimate:
+def _mean_estimate(made: ClusteredMean, x: Column, effect: float) -> Estimate:
     """Wilson's interval of the effective items for rates, else the clustered one."""
-    if n and x.min() >= 0.0 and x.max() <= 1.0:
-        effect = 1.0 if math.isnan(effect) else max(effect, 1.0)
-        effective = max(1, round(n / effect))
-        return Estimate(mean, *score_interval(mean * effective, effective, 0.95))
-    return Estimate(mean, low, high)
+    if len(x) and x.min() >= 0.0 and x.max() <= 1.0:
+        found = effective_interval(made.mean, made.n, made.n_clusters, effect, 0.95)
+        return Estimate(made.mean, found.low, found.high)
+    return Estimate(made.mean, made.low, made.high)
 
 
 def _spread(

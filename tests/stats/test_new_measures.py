@@ -16,6 +16,7 @@ import phasefusion as pf
 from phasefusion import _frames, stats
 from phasefusion.errors import StatisticsError
 from phasefusion.fusion import fuse_items
+from phasefusion.planning import Design
 
 RNG = np.random.default_rng(8)
 
@@ -274,11 +275,30 @@ def test_clusters_that_agree_count_once():
     assert made.n_effective == pytest.approx(10, rel=0.15)
     alone = stats.proportion_ci(9, 30)
     assert made.low < alone.low < alone.high < made.high
-    none = stats.clustered_proportion(np.zeros(6), [0, 0, 1, 1, 2, 2])
-    assert none.low == 0.0 < none.high < 1.0
     assert np.isnan(stats.clustered_proportion([1, 0], [0, 0]).low)
     left = stats.clustered_proportion([1, -1, 0, np.nan], [0, 0, 1, 1])
     assert (left.n, left.n_dropped) == (2, 2)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_clusters_in_which_nothing_varies_are_no_independent_items(value):
+    made = stats.clustered_proportion([value] * 60, [0] * 30 + [1] * 30)
+    plain = stats.proportion_ci(2 * value, 2)
+    assert (made.n, made.n_effective, made.design_effect) == (60, 2.0, 30.0)
+    assert (made.low, made.high) == (plain.low, plain.high)
+    # the ICC is known from elsewhere
+    known = Design.from_icc(0.1, 30).design_effect
+    made = stats.clustered_proportion(
+        [value] * 60, [0] * 30 + [1] * 30, design_effect=known
+    )
+    assert made.design_effect == known
+    assert made.n_effective == pytest.approx(60 / 3.9)
+    assert plain.low <= made.low < made.high <= plain.high
+    one = stats.clustered_proportion([value] * 60, [0] * 60, design_effect=known)
+    assert (one.low, one.high) == (made.low, made.high)
+    for wrong in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(StatisticsError, match="design_effect"):
+            stats.clustered_proportion([0], [0], design_effect=wrong)
 
 
 def winners(counts):
