@@ -16,7 +16,7 @@ from phasefusion.errors import RecordError, StatisticsError
 from phasefusion.planning._plans import Design, to_json
 from phasefusion.records import read_passes, read_run
 from phasefusion.report import tables
-from phasefusion.report.items import Column, contributions
+from phasefusion.report.items import Column, cluster_name, contributions
 from phasefusion.report.sections import UNDEFINED, Section
 from phasefusion.report.table import Table, build
 from phasefusion.stats import Auroc, ClusteredMean, auroc, clustered_mean
@@ -291,8 +291,9 @@ def pilot(
         raise StatisticsError("give at least one run")
     folders = [Path(getattr(run, "path", run)) for run in runs]
     tables = [_table(folder) for folder in folders]
-    by_video = [name for table in tables for name in _labels(table, "video")]
-    by_question = [name for table in tables for name in _labels(table, "question")]
+    items = [info for table in tables for info in table.items]
+    by_video = [cluster_name(info, "video") for info in items]
+    by_question = [cluster_name(info, "question") for info in items]
     chosen: Literal["question", "video"] = "question"
     if cluster == "video" or (
         cluster == "auto" and len(set(by_video)) < len(set(by_question))
@@ -332,19 +333,6 @@ def _table(folder: Path) -> Table:
     if not len(passes):
         raise RecordError(f"{folder}: holds no passes yet; there is nothing to learn")
     return build(passes, described.get("settings", {}))
-
-
-def _labels(
-    table: Table, cluster: Literal["question", "video"]
-) -> list[tuple[str, str, str]]:
-    """Label of each item's cluster; an item without a video is its own."""
-    found = []
-    for info in table.items:
-        if cluster == "video" and info.video_id:
-            found.append((info.benchmark, "video", info.video_id))
-        else:
-            found.append((info.benchmark, "question", info.question_id))
-    return found
 
 
 class _Columns:
