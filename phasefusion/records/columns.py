@@ -234,6 +234,8 @@ def assemble(raw: RawColumns) -> Passes:
     _demand_distinct(
         raw, [item, arm.code, shifted.astype(np.int64), phase_index, order_code]
     )
+    for name in ("option_mass", "seconds"):
+        raw.demand(~(raw.number[name] < 0.0), f"{name} is below 0")
     logprobs = _logprobs(raw, n_options, out["logprobs"])
     answer = raw.integers("answer", null=-1, below=n_options, out=out["answer"])
     invalid = _mark_invalid(raw, n_options, logprobs, answer)
