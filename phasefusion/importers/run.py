@@ -292,9 +292,7 @@ def _named_arms(
     overlap = any(
         ids[i] & ids[j] for i in range(len(ids)) for j in range(i + 1, len(ids))
     )
-    stems = [path.stem for path in paths]
-    if len(set(stems)) < len(stems):
-        stems = [str(path.with_suffix("")) for path in paths]
+    stems = _short_names(paths)
     found = []
     for i, reading in enumerate(readings):
         name = arms[i] if arms else stems[i] if overlap else None
@@ -305,6 +303,24 @@ def _named_arms(
                 arm = name if raw.arm is None else f"{name} {raw.arm}"
                 found.append(replace(raw, arm=arm))
     return found
+
+
+def _short_names(paths: Sequence[Path]) -> list[str]:
+    """Return the shortest ends of paths that differ, without suffixes if they can.
+
+    >>> _short_names([Path("/home/me/a/p.json"), Path("/home/me/b/p.json")])
+    ['a/p', 'b/p']
+    """
+    whole = [path.resolve() for path in paths]
+    for n_parts in range(1, max(len(path.parts) for path in whole) + 1):
+        for ends in (
+            [path.with_suffix("").parts[-n_parts:] for path in whole],
+            [path.parts[-n_parts:] for path in whole],
+        ):
+            names = ["/".join(parts) for parts in ends]
+            if len(set(names)) == len(names):
+                return names
+    return [path.stem for path in paths]  # one file twice
 
 
 def _raw_questions(
