@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from phasefusion import audit as audit
     from phasefusion import cache as cache
     from phasefusion import datasets as datasets
+    from phasefusion import harness as harness
     from phasefusion import importers as importers
     from phasefusion import orders, pixels, planning, samplers, scoring, stats
     from phasefusion import simulate as simulate
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from phasefusion.frames import resize, resize_normalize
     from phasefusion.fusion import FusedPosterior, fuse, posterior
     from phasefusion.grid import PhaseGrid
+    from phasefusion.harness import OpenAIScorer, tasks_dir, wrap
     from phasefusion.importers import import_run
     from phasefusion.report import report
     from phasefusion.subtitles import Subtitles, read_subtitles
@@ -42,6 +44,7 @@ _HOME = {
     "Comparison": "compare",
     "FrameCache": "cache",
     "FusedPosterior": "fusion",
+    "OpenAIScorer": "harness",
     "PhaseGrid": "grid",
     "Subtitles": "subtitles",
     "Video": "video",
@@ -58,16 +61,19 @@ _HOME = {
     "report": "report",
     "resize": "frames",
     "resize_normalize": "frames",
+    "tasks_dir": "harness",
+    "wrap": "harness",
 }
 _MODULES = {"audit", "cache", "importers", "orders", "pixels", "planning", "samplers"}
 _MODULES |= {"scoring", "simulate", "stats", "subtitles", "tinyvlm", "video"}
-_MODULES |= {"datasets"}
+_MODULES |= {"datasets", "harness"}
 
 __all__ = [
     "Clip",
     "Comparison",
     "FrameCache",
     "FusedPosterior",
+    "OpenAIScorer",
     "PhaseGrid",
     "Subtitles",
     "Video",
@@ -79,6 +85,7 @@ __all__ = [
     "errors",
     "evaluate",
     "fuse",
+    "harness",
     "import_run",
     "importers",
     "orders",
@@ -95,6 +102,8 @@ __all__ = [
     "samplers",
     "scoring",
     "stats",
+    "tasks_dir",
+    "wrap",
 ]
 
 

@@ -298,6 +298,7 @@ class Runner:
         shape = (len(phases), len(orders), len(item.options))
         content, option_mass = check_scores(self.scorer, scores, shape)
         notes: Sequence[str] = getattr(scores, "notes", ())
+        pass_notes: Mapping[Any, str] = getattr(scores, "pass_notes", {})
         if has_repeats(item):
             content = merge_repeats(content, item.same_options)
         fused = fuse(
@@ -308,7 +309,8 @@ class Runner:
             fields = task.fields(s)
             for m, order in enumerate(orders):
                 values = content[p, m]
-                reason = _why_invalid(values, notes)
+                own = [pass_notes[p, m]] if (p, m) in pass_notes else []
+                reason = _why_invalid(values, [*own, *notes])
                 if reason is not None and self.on_error == "raise":
                     raise ScoringError(
                         f"question {item.question_id!r}, arm {task.arm.name}, phase "
@@ -328,6 +330,7 @@ class Runner:
                     "option_mass": mass if np.isfinite(mass) else None,
                     "seconds": seconds,
                     "invalid": None,
+                    **({"note": own[0]} if own else {}),
                 }
 
     def _mark(

@@ -137,6 +137,11 @@ def write_png(path: str | Path, pixels: NDArray[np.uint8]) -> None:
     ----------
     .. [1] ISO/IEC 15948:2004, Portable Network Graphics.
     """
+    Path(path).write_bytes(png_bytes(pixels))
+
+
+def png_bytes(pixels: NDArray[np.uint8]) -> bytes:
+    """Return what `write_png` writes."""
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
         raise FrameError(
             f"pixels must be uint8 of shape (height, width, 3), not {pixels.dtype} "
@@ -150,7 +155,7 @@ def write_png(path: str | Path, pixels: NDArray[np.uint8]) -> None:
     rows = np.full((height_px, 1 + 3 * width_px), 2, np.uint8)
     rows[:, 1:] = (pixels - above).reshape(height_px, -1)
     header = struct.pack(">IIBBBBB", width_px, height_px, 8, 2, 0, 0, 0)
-    Path(path).write_bytes(
+    return (
         b"\x89PNG\r\n\x1a\n"
         + _chunk(b"IHDR", header)
         + _chunk(b"IDAT", zlib.compress(rows.tobytes(), 6))

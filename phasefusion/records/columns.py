@@ -123,10 +123,10 @@ def read_passes(
 ) -> Passes:
     """Read every pass of a run into columns.
 
-    A large file is parsed by DuckDB where it and PyArrow are installed (``pip install
-    duckdb pyarrow``), and by orjson otherwise; what is read is the same, but that
-    DuckDB takes texts of numbers in log-probabilities, option_mass and seconds. A file
-    that it stumbles over is read again line by line.
+    A large file is parsed by DuckDB where it and PyArrow are installed, and by orjson
+    otherwise; what is read is the same, but that DuckDB takes texts of numbers in
+    logprobs, option_mass and seconds. A file that it stumbles over is read again line
+    by line.
 
     A pass whose log-probabilities hold NaN or +inf, or are all -inf, is missing, with
     the reason in `Passes.invalid`. A field that may be null may also be absent.

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._install import remedy
 from phasefusion.errors import BackendUnavailableError
 from phasefusion.records import _json
 from phasefusion.records.raw import (
@@ -65,7 +66,7 @@ def check_installed() -> None:
     """Raise BackendUnavailableError unless DuckDB and PyArrow are there."""
     if not is_installed():
         raise BackendUnavailableError(
-            "the reader duckdb is not installed: pip install duckdb pyarrow"
+            f"the reader duckdb is not installed: {remedy('duckdb pyarrow')}"
         )
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
+from phasefusion._install import remedy
 from phasefusion.errors import BackendUnavailableError, RecordError
 from phasefusion.records import _json, rules
 from phasefusion.records.files import PASSES_FILE, RUN_FILE, read_run
@@ -414,5 +415,5 @@ def _need_pyarrow() -> None:
         import pyarrow  # noqa: F401
     except ImportError:
         raise BackendUnavailableError(
-            "Parquet and Arrow files need PyArrow: pip install pyarrow"
+            f"Parquet and Arrow files need PyArrow: {remedy('pyarrow')}"
         ) from None

@@ -392,7 +392,12 @@ def _margins(table: Table, arms: Sequence[str]) -> Numbers:
         margins = table.arms[arm, False].margin[:, 0]
         margins = margins[~np.isnan(margins)]
         if len(margins):
-            q25, median, q75 = np.quantile(margins, [0.25, 0.5, 0.75])
+            # an answer alone has an infinite margin, and inf - inf is no number
+            at = [0.25, 0.5, 0.75]
+            if np.isfinite(margins).all():
+                q25, median, q75 = np.quantile(margins, at)
+            else:
+                q25, median, q75 = np.quantile(margins, at, method="inverted_cdf")
             found[arm] = {
                 "q25": float(q25),
                 "median": float(median),

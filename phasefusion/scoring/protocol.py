@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -34,7 +34,8 @@ class OptionScores:
         probability has been credited to the earlier one.
     option_mass : array_like, shape (S, M), float64
         Probability that the model gives to the options together; NaN for an invalid
-        pass. Far below 1 means that the model wants to say something else.
+        pass, or where it is not known. Far below 1 means that the model wants to say
+        something else.
     orders : array_like, shape (M, K), int64
         ``orders[m, pos]`` is the number of the option shown at position ``pos``.
     kind : {"letter", "text", "text-normalised"}
@@ -43,6 +44,8 @@ class OptionScores:
     notes : tuple of str
         What a reader of the scores has to know: why a pass is invalid, which options
         were merged, which letters were taken off, which frames were repeated.
+    pass_notes : mapping of (int, int) to str
+        The same of single passes, by phase and order; kept with the pass.
 
     Raises
     ------
@@ -63,6 +66,7 @@ class OptionScores:
     orders: NDArray[np.int64]
     kind: Kind = "letter"
     notes: tuple[str, ...] = ()
+    pass_notes: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         orders = validate(self.orders).copy()

@@ -1,0 +1,303 @@
+"""Any function of frames, question and options as a scorer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phasefusion.answers import parse_answer
+from phasefusion.errors import ScoringError
+from phasefusion.scoring.letters import clean_options, merge_repeats
+from phasefusion.scoring.protocol import (
+    OptionScores,
+    check_clip,
+    check_orders,
+    check_question,
+)
+
+if TYPE_CHECKING:
+    from phasefusion.video import Clip
+
+__all__ = ["FunctionScorer", "Returns", "wrap"]
+
+#: What a wrapped function returns, in the order in which it was shown the options.
+Returns: TypeAlias = Literal["logprobs", "probabilities", "logits", "answer"]
+ScoreFunction: TypeAlias = Callable[..., Any]
+
+_RETURNS = ("logprobs", "probabilities", "logits", "answer")
+#: How far rounding may take a sum of probabilities above 1.
+_ROUNDING = 1e-6
+
+
+class FunctionScorer:
+    """A scorer that calls a function once a phase and option order; see `wrap`.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(frames, question, options)``.
+    returns : {"logprobs", "probabilities", "logits", "answer"}
+    name : str, optional
+        Of the model in reports; the function's own name by default.
+
+    Raises
+    ------
+    ScoringError
+        If `function` cannot be called so, or `returns` is none of these.
+    """
+
+    def __init__(
+        self,
+        function: ScoreFunction,
+        *,
+        returns: Returns = "logprobs",
+        name: str | None = None,
+    ) -> None:
+        if returns not in _RETURNS:
+            raise ScoringError(f"returns is {returns!r}; it must be one of {_RETURNS}")
+        if not callable(function):
+            raise ScoringError(
+                f"wrap needs a function of (frames, question, options), not "
+                f"{function!r}"
+            )
+        self._function = function
+        self._returns: Returns = returns
+        self._takes_times = _takes_times(function)
+        own = getattr(function, "__qualname__", type(function).__qualname__)
+        module = getattr(function, "__module__", type(function).__module__)
+        self._name = name or f"{module}.{own}"
+
+    def score(
+        self,
+        clip: Clip,
+        question: str,
+        options: Sequence[str],
+        *,
+        orders: ArrayLike | None = None,
+    ) -> OptionScores:
+        """Call the function for every phase and order; see `Scorer.score`.
+
+        Raises
+        ------
+        OptionError
+            For options or orders that cannot be scored.
+        ScoringError
+            If what the function returns is not what `returns` says; the message shows
+            it.
+        """
+        check_clip(clip)
+        text = check_question(question)
+        clean = clean_options(options)
+        table = check_orders(orders, len(clean.texts))
+        notes = list(clean.notes)
+        pass_notes = {}
+        logprobs = np.full((len(clip.frames), *table.shape), np.nan)
+        mass = np.full(logprobs.shape[:2], np.nan)
+        for s in range(len(clip.frames)):
+            missing = np.flatnonzero(clip.missing[s])
+            if missing.size:
+                frame = int(clip.indices[s, missing[0]])
+                notes.append(f"phase {s}: frame {frame} could not be decoded")
+                continue
+            times = {"times_s": clip.times_s[s]} if self._takes_times else {}
+            for m, order in enumerate(table):
+                shown = [clean.texts[k] for k in order]
+                said = self._function(clip.frames[s], text, shown, **times)
+                values, found, problem = self._read(said, shown)
+                logprobs[s, m, order] = values
+                mass[s, m] = found
+                if problem:
+                    pass_notes[s, m] = problem
+        merged = merge_repeats(logprobs, clean.first)
+        return OptionScores(merged, mass, table, "letter", tuple(notes), pass_notes)
+
+    def _read(
+        self, said: object, shown: Sequence[str]
+    ) -> tuple[NDArray[np.float64], float, str]:
+        """Log-probabilities as shown, option mass (NaN: not known), and a problem."""
+        if self._returns == "answer":
+            return _answer(self._name, said, shown)
+        values = self._numbers(said, len(shown))
+        if np.isnan(values).any():
+            return np.full(len(shown), np.nan), np.nan, f"{self._name} returned NaN"
+        if self._returns == "logits":
+            return self._logits(values)
+        if self._returns == "probabilities":
+            if (values < 0).any():
+                raise self._unusable(said, "probabilities must be >= 0")
+            with np.errstate(divide="ignore"):
+                values = np.log(values)
+        mass = float(np.exp(values).sum())
+        if not mass <= 1 + _ROUNDING:  # +inf too
+            raise self._unusable(
+                said,
+                f"the probabilities of the options add up to {mass:.6g}, more than 1; "
+                'for unnormalised scores say returns="logits"',
+            )
+        return np.minimum(values, 0.0), min(mass, 1.0), ""
+
+    def _logits(
+        self, values: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], float, str]:
+        """Normalise over the options; what else the model could say is not known."""
+        top = values.max()
+        if not np.isfinite(top):
+            return np.full(len(values), np.nan), np.nan, f"a logit is {top}"
+        shifted = values - top
+        return shifted - np.log(np.exp(shifted).sum()), np.nan, ""
+
+    def _numbers(self, said: object, n_options: int) -> NDArray[np.float64]:
+        try:
+            values = np.asarray(_on_cpu(said), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise self._unusable(said, str(error)) from None
+        if values.shape != (n_options,):
+            raise self._unusable(
+                said, f"its shape is {values.shape}; it must be ({n_options},)"
+            )
+        return values
+
+    def _unusable(self, said: object, why: str) -> ScoringError:
+        return ScoringError(
+            f"{self._name} returned {_cut(repr(said))} as {self._returns}, one for "
+            f"each option in the order shown: {why}"
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the function is called and what it returns."""
+        return {
+            "scorer": type(self).__name__,
+            "model": self._name,
+            "returns": self._returns,
+        }
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._name}: returns {self._returns}>"
+
+
+@overload
+def wrap(
+    function: ScoreFunction, *, returns: Returns = ..., name: str | None = ...
+) -> FunctionScorer: ...
+@overload
+def wrap(
+    function: None = ..., *, returns: Returns = ..., name: str | None = ...
+) -> Callable[[ScoreFunction], FunctionScorer]: ...
+def wrap(
+    function: ScoreFunction | None = None,
+    *,
+    returns: Returns = "logprobs",
+    name: str | None = None,
+) -> FunctionScorer | Callable[[ScoreFunction], FunctionScorer]:
+    """Make a scorer of any function, or decorate one.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(frames, question, options)``, called once a phase and option order.
+        `frames` is uint8 (b, H, W, 3), RGB; `options` are the texts without letters in
+        the order in which they are to be shown, so that the first is the one to call
+        A. A parameter ``times_s``, if there is one, gets the times of the frames in
+        seconds, float64 (b,).
+    returns : {"logprobs", "probabilities", "logits", "answer"}, default "logprobs"
+        What the function returns for the options as shown. "logprobs" (natural) and
+        "probabilities" are those of the whole vocabulary or of the options; "logits"
+        are normalised over the options. "answer" is the place of the option from 0, or
+        a text, which is read by `parse_answer`: a text that names no option is a
+        missing pass. An answer alone has all the probability, so margins are infinite
+        and fusing phases is voting.
+    name : str, optional
+        Of the model in reports and in run.json. A run goes on only under the same
+        name, so change it when the function changes.
+
+    Returns
+    -------
+    FunctionScorer
+        For `evaluate`, or to be called itself. Without `function`, a decorator.
+
+    Raises
+    ------
+    ScoringError
+        If `function` cannot be called so, or `returns` is none of these.
+
+    Examples
+    --------
+    Five lines around a model of one's own; here one that looks for the brighter half:
+
+    >>> import phasefusion as pf
+    >>> from phasefusion import tinyvlm
+    >>> @pf.wrap(returns="logits")
+    ... def brighter(frames, question, options):
+    ...     sides = {"left": frames[:, :, :112], "right": frames[:, :, 112:]}
+    ...     return [sides[option].mean() / 10 for option in options]
+    >>> path = tinyvlm.questions_path().parent / "clip-000.mp4"
+    >>> clip = pf.read_clip(path, pf.PhaseGrid(budget=4, phases=3))
+    >>> orders = pf.orders.all_orders(2)
+    >>> scores = brighter.score(clip, "Where?", ["left", "right"], orders=orders)
+    >>> scores.shape
+    (3, 2, 2)
+    >>> pf.fuse(scores, over=("phase", "order")).phase_answers.shape
+    (3, 2)
+    """
+    if function is None:
+        return lambda given: FunctionScorer(given, returns=returns, name=name)
+    return FunctionScorer(function, returns=returns, name=name)
+
+
+def _takes_times(function: ScoreFunction) -> bool:
+    """Whether there is a parameter ``times_s``; refuse what takes no three others."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a compiled function may have none
+        return False
+    takes = "times_s" in signature.parameters
+    try:
+        signature.bind(None, "", (), **({"times_s": None} if takes else {}))
+    except TypeError as error:
+        raise ScoringError(
+            f"the wrapped function {signature} cannot be called with "
+            f"(frames, question, options): {error}"
+        ) from None
+    return takes
+
+
+def _answer(
+    name: str, said: object, shown: Sequence[str]
+) -> tuple[NDArray[np.float64], float, str]:
+    """One option that has it all, or none."""
+    values = np.full(len(shown), -np.inf)
+    if isinstance(said, int | np.integer) and not isinstance(said, bool):
+        if not 0 <= said < len(shown):
+            raise ScoringError(
+                f"{name} returned {said} as the place of its answer; it must be "
+                f"0..{len(shown) - 1}"
+            )
+        values[int(said)] = 0.0
+        return values, np.nan, ""
+    if said is not None and not isinstance(said, str):
+        raise ScoringError(
+            f"{name} returned {_cut(repr(said))} as its answer; it must be a text, the "
+            "place of an option, or None"
+        )
+    parsed = parse_answer(said, shown)
+    if parsed.answer is None:
+        why = f"answer {parsed.outcome} ({parsed.reason}): {_cut(repr(said))}"
+        return np.full(len(shown), np.nan), np.nan, why
+    values[parsed.answer] = 0.0
+    return values, np.nan, ""
+
+
+def _on_cpu(values: Any) -> Any:
+    """Take a tensor off its device and its graph."""
+    for step in ("detach", "cpu", "double"):  # bfloat16 has no NumPy type
+        if hasattr(values, step) and hasattr(values, "detach"):
+            values = getattr(values, step)()
+    return values
+
+
+def _cut(text: str, most: int = 80) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."

@@ -1,0 +1,170 @@
+"""Everything that can be set from a harness's command line, checked once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, get_args
+
+from phasefusion.errors import UsageError
+from phasefusion.evaluate import OrdersName, ProtocolName
+from phasefusion.grid import PhaseGrid
+
+__all__ = ["Knobs"]
+
+_CHOICES = {
+    "protocol": get_args(ProtocolName),
+    "by": ("frames", "time"),
+    "short": ("repeat", "unique", "error"),
+    "orders": ("", *get_args(OrdersName)),
+    "timestamps": ("true", "frozen", "base"),
+    "answer": ("letter", "option"),
+    "on_error": ("mark", "raise"),
+    "letter_variants": ("sum", "in-context"),
+}
+_ORIGINS: dict[str, Fraction] = {"left": Fraction(0), "midpoint": Fraction(1, 2)}
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """How the questions of a harness are put; see `docs/harnesses.md`.
+
+    Attributes
+    ----------
+    protocol : {"stableeval", "phasefusion", "quick"}, default "stableeval"
+        As for `evaluate`: the phase views; the phase views, their union, a dense and a
+        single pass on two origins; one pass.
+    phases, budget, origin, by, short
+        The phase grid, as for `PhaseGrid`.
+    orders : {"latin", "identity", "shared", "cyclic", "all"}
+        By default the protocol's: "latin", "shared" for "phasefusion", "identity" for
+        "quick".
+    n_orders : int, default 10
+        How many "shared" orders.
+    dense : int, default 32
+        Frames of the dense pass of "phasefusion".
+    seed : int, default 0
+        Of shared orders and of ties.
+    timestamps : {"true", "frozen", "base"}, default "true"
+        Times of a phase's own frames, those of phase 0 for all phases, or those that
+        the wrapped model makes up itself.
+    letter_variants : {"sum", "in-context"}, default "sum"
+        As for `HFOptionScorer`.
+    answer : {"letter", "option"}, default "letter"
+        What the harness gets: "B", or "B. a dog".
+    sidecar : str
+        Run folder for the passes; none by default, and then they are not kept.
+    cache : str
+        File of the posterior cache; none by default.
+    frame_cache : str
+        Folder of decoded frames; none by default.
+    prompt_key : str
+        Whose prompt a task shall use; by default that of the wrapped model.
+    on_error : {"mark", "raise"}, default "mark"
+        Missing passes recorded with the reason, or an error.
+    threads : int, default 1
+        Of decoding.
+    """
+
+    protocol: ProtocolName = "stableeval"
+    phases: int = 3
+    budget: int = 8
+    origin: str = "midpoint"
+    by: str = "frames"
+    short: str = "repeat"
+    orders: str = ""
+    n_orders: int = 10
+    dense: int = 32
+    seed: int = 0
+    timestamps: str = "true"
+    letter_variants: str = "sum"
+    answer: str = "letter"
+    sidecar: str = ""
+    cache: str = ""
+    frame_cache: str = ""
+    prompt_key: str = ""
+    on_error: str = "mark"
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                named = ", ".join(value for value in allowed if value)
+                raise UsageError(
+                    f"{name}={getattr(self, name)!r} is not one of {named}"
+                )
+        if not 1 <= self.n_orders <= 10_000:
+            raise UsageError(f"n_orders={self.n_orders} must be 1 to 10000")
+        if self.dense < 1:
+            raise UsageError(f"dense={self.dense} must be >= 1")
+        self.grid()
+
+    @classmethod
+    def split(cls, given: Mapping[str, Any]) -> tuple[Knobs, dict[str, Any]]:
+        """Take the knobs out of model arguments; the rest is the model's.
+
+        Values may be texts, as a command line gives them.
+
+        Raises
+        ------
+        UsageError
+            If a value is of the wrong kind or not allowed.
+
+        Examples
+        --------
+        >>> knobs, rest = Knobs.split({"phases": "2", "pretrained": "folder"})
+        >>> knobs.phases, rest
+        (2, {'pretrained': 'folder'})
+        """
+        known = {field.name: field.type for field in dataclasses.fields(cls)}
+        own = {name: value for name, value in given.items() if name in known}
+        rest = {name: value for name, value in given.items() if name not in known}
+        values: dict[str, Any] = {
+            name: _whole(name, value) if known[name] == "int" else _text(name, value)
+            for name, value in own.items()
+            if value is not None
+        }
+        return cls(**values), rest
+
+    def grid(self) -> PhaseGrid:
+        """Return the phase grid.
+
+        Raises
+        ------
+        GridError
+            If it cannot be.
+        """
+        n_phases = 1 if self.protocol == "quick" else self.phases
+        origin: Any = _ORIGINS.get(self.origin, self.origin)
+        by: Any = self.by
+        short: Any = self.short
+        return PhaseGrid(self.budget, n_phases, origin, by=by, short=short)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what decides the passes, JSON-able: paths and threads do not."""
+        given = dataclasses.asdict(self)
+        for name in ("sidecar", "cache", "frame_cache", "threads"):
+            given.pop(name)
+        return given
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if number != int(number) if number == number else True:
+        raise UsageError(f"{name}={value!r} must be a whole number")
+    return int(number)
+
+
+def _text(name: str, value: Any) -> str:
+    if name == "timestamps" and value is True:  # a harness reads "true" so
+        return "true"
+    if isinstance(value, bool):
+        raise UsageError(f"{name}={value!r} must be a text")
+    if name == "origin" and isinstance(value, float):
+        return str(Fraction(value).limit_denominator(1_000_000))
+    return str(value)

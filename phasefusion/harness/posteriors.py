@@ -1,0 +1,264 @@
+"""Scores that were computed before, kept by everything that decides them."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+from numpy.typing import ArrayLike, NDArray
+
+from phasefusion.errors import RecordError
+from phasefusion.scoring.protocol import OptionScores, check_orders
+
+if TYPE_CHECKING:
+    from phasefusion.scoring.protocol import Scorer
+    from phasefusion.video import Clip
+
+__all__ = ["CachedScorer", "PosteriorCache"]
+
+#: Raised when what a key holds, or how, changes.
+_FORMAT = 1
+_TIMEOUT_S = 60.0
+
+
+class PosteriorCache:
+    """Log-probabilities of passes in one SQLite file, for threads and processes.
+
+    Parameters
+    ----------
+    path : str or Path
+        Made when it does not exist.
+
+    Raises
+    ------
+    RecordError
+        If it cannot be opened or is something else.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(
+                self.path, timeout=_TIMEOUT_S, check_same_thread=False
+            )
+            self._run("PRAGMA journal_mode=WAL")
+            self._run(
+                "CREATE TABLE IF NOT EXISTS passes "
+                "(key TEXT PRIMARY KEY, logprobs BLOB, mass REAL, note TEXT)"
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise RecordError(
+                f"{self.path}: cannot be used as posterior cache: {error}; name "
+                "another file"
+            ) from error
+
+    def _run(self, command: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._lock, self._database:
+            return self._database.execute(command, values).fetchall()
+
+    def get(self, key: str) -> tuple[NDArray[np.float64], float, str] | None:
+        """Return what was put under a key, or None."""
+        try:
+            rows = self._run(
+                "SELECT logprobs, mass, note FROM passes WHERE key = ?", [key]
+            )
+        except sqlite3.Error as error:
+            raise RecordError(f"{self.path}: {error}") from error
+        if not rows:
+            return None
+        data, mass, note = rows[0]
+        values = np.frombuffer(data, dtype="<f8").astype(np.float64)
+        return values, float("nan") if mass is None else float(mass), note or ""
+
+    def put(
+        self, key: str, logprobs: NDArray[np.float64], mass: float, note: str
+    ) -> None:
+        """Keep a pass; the first one under a key stays."""
+        data = np.ascontiguousarray(logprobs, dtype="<f8").tobytes()
+        known = None if np.isnan(mass) else float(mass)
+        try:
+            self._run(
+                "INSERT OR IGNORE INTO passes VALUES (?, ?, ?, ?)",
+                [key, data, known, note],
+            )
+        except sqlite3.Error as error:
+            raise RecordError(f"{self.path}: {error}") from error
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        with self._lock:
+            self._database.close()
+
+    def __len__(self) -> int:
+        return int(self._run("SELECT COUNT(*) FROM passes")[0][0])
+
+
+class CachedScorer:
+    """A scorer that asks another one only for passes that are not in a cache.
+
+    A pass is known by the pixels and times of its frames, the prompt as shown, the
+    options, and what the scorer says of itself; where a file lies, or what the question
+    is called, does not matter.
+
+    Parameters
+    ----------
+    scorer : Scorer
+    cache : PosteriorCache
+    identity : mapping
+        What else decides the scores: model, precision, versions. JSON-able.
+    shown : callable
+        From an order to the prompt in that order.
+    frozen : bool, default False
+        Whether all phases are shown with the times of phase 0.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        cache: PosteriorCache,
+        identity: Mapping[str, Any],
+        shown: Callable[[Sequence[int]], str],
+        *,
+        frozen: bool = False,
+    ) -> None:
+        self._scorer = scorer
+        self._cache = cache
+        self._identity = dict(identity)
+        self._shown = shown
+        self._frozen = frozen
+        size = getattr(scorer, "frame_size", None)
+        if size is not None:  # as for any scorer, there is none when there is none
+            self.frame_size = size
+
+    def score(
+        self,
+        clip: Clip,
+        question: str,
+        options: Sequence[str],
+        *,
+        orders: ArrayLike | None = None,
+    ) -> OptionScores:
+        """Score what is not in the cache; see `Scorer.score`."""
+        table = check_orders(orders, len(options))
+        shape = (len(clip.frames), *table.shape)
+        keys = [
+            [self._key(clip, s, options, order.tolist()) for order in table]
+            for s in range(shape[0])
+        ]
+        kept = _Kept(np.full(shape, np.nan), np.full(shape[:2], np.nan), table)
+        left = np.ones(shape[:2], bool)
+        for s, m in np.ndindex(shape[:2]):
+            found = None if clip.missing[s].any() else self._cache.get(keys[s][m])
+            if found is not None and found[0].shape == shape[2:]:
+                kept.enter(s, m, *found)
+                left[s, m] = False
+        if left.all():
+            self._ask(clip, question, options, kept, keys, range(shape[0]), left)
+        else:
+            for s in np.flatnonzero(left.any(axis=1)).tolist():
+                view = _phase(clip, s, self._frozen)
+                self._ask(view, question, options, kept, keys, [s], left)
+        return kept.scores()
+
+    def _ask(
+        self,
+        clip: Clip,
+        question: str,
+        options: Sequence[str],
+        kept: _Kept,
+        keys: Sequence[Sequence[str]],
+        phases: Sequence[int],
+        left: NDArray[np.bool_],
+    ) -> None:
+        """Score some phases in the orders that are left, and keep what is valid."""
+        columns = np.flatnonzero(left[list(phases)].any(axis=0)).tolist()
+        orders = kept.orders[columns]
+        made = self._scorer.score(clip, question, options, orders=orders)
+        scores = _as_scores(made, orders)
+        kept.notes += [note for note in scores.notes if note not in kept.notes]
+        for p, s in enumerate(phases):
+            for i, m in enumerate(columns):
+                note = scores.pass_notes.get((p, i), "")
+                values, mass = scores.logprobs[p, i], float(scores.option_mass[p, i])
+                kept.enter(s, m, values, mass, note)
+                if scores.valid[p, i]:
+                    self._cache.put(keys[s][m], values, mass, note)
+
+    def _key(
+        self, clip: Clip, s: int, options: Sequence[str], order: Sequence[int]
+    ) -> str:
+        frames = np.ascontiguousarray(clip.frames[s])
+        facts = {
+            "format": _FORMAT,
+            "identity": self._identity,
+            "frames": hashlib.blake2b(frames.data, digest_size=32).hexdigest(),
+            "shape": frames.shape,
+            "times_s": clip.times_s[s].tolist(),
+            "first_times_s": clip.times_s[0].tolist(),
+            "options": list(options),
+            "order": list(order),
+            "prompt": self._shown(order),
+        }
+        text = orjson.dumps(facts, option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(text).hexdigest()
+
+
+@dataclass(slots=True)
+class _Kept:
+    """Scores of a question as they come together."""
+
+    logprobs: NDArray[np.float64]
+    mass: NDArray[np.float64]
+    orders: NDArray[np.int64]
+    notes: list[str] = field(default_factory=list)
+    pass_notes: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def enter(
+        self, s: int, m: int, values: NDArray[np.float64], mass: float, note: str
+    ) -> None:
+        self.logprobs[s, m] = values
+        self.mass[s, m] = mass
+        if note:
+            self.pass_notes[s, m] = note
+
+    def scores(self) -> OptionScores:
+        return OptionScores(
+            self.logprobs,
+            self.mass,
+            self.orders,
+            "letter",
+            tuple(self.notes),
+            self.pass_notes,
+        )
+
+
+def _phase(clip: Clip, s: int, frozen: bool) -> Clip:
+    """One phase alone; with the times of phase 0 where those are shown."""
+    one = slice(s, s + 1)
+    return replace(
+        clip,
+        frames=clip.frames[one],
+        indices=clip.indices[one],
+        times_s=clip.times_s[:1] if frozen else clip.times_s[one],
+        missing=clip.missing[one],
+        damaged=clip.damaged[one],
+        grid=clip.grid.view(s),
+    )
+
+
+def _as_scores(
+    scores: OptionScores | ArrayLike, orders: NDArray[np.int64]
+) -> OptionScores:
+    if isinstance(scores, OptionScores):
+        return scores
+    logprobs = np.asarray(scores, dtype=np.float64)
+    return OptionScores(logprobs, np.exp(logprobs).sum(axis=-1), orders)

@@ -1,0 +1,434 @@
+"""Option scores from a server that speaks the OpenAI protocol, such as vLLM's."""
+
+from __future__ import annotations
+
+import base64
+import io
+import threading
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phasefusion._install import remedy
+from phasefusion.contact import png_bytes
+from phasefusion.errors import BackendUnavailableError, ScoringError
+from phasefusion.frames import resize
+from phasefusion.harness._http import Endpoint, RefusedRequestError
+from phasefusion.harness._letters import (
+    TopTokens,
+    calibrated,
+    completed_logprob,
+    read_answer_position,
+)
+from phasefusion.scoring.letters import (
+    LETTERS,
+    PromptTemplate,
+    clean_options,
+    merge_repeats,
+)
+from phasefusion.scoring.protocol import (
+    OptionScores,
+    check_clip,
+    check_orders,
+    check_question,
+)
+
+if TYPE_CHECKING:
+    from phasefusion.video import Clip
+
+__all__ = ["OpenAIScorer"]
+
+Images: TypeAlias = Literal["png", "jpeg"]
+Send: TypeAlias = Literal["images", "video"]
+Timestamps: TypeAlias = Literal["none", "text"]
+Reask: TypeAlias = Literal["logit_bias", "prompt_logprobs"]
+
+_BIAS = 100
+_JPEG_QUALITY = 95
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One request: the texts as shown, and the frames as the server gets them."""
+
+    s: int
+    m: int
+    shown: tuple[str, ...]
+    media: tuple[Mapping[str, Any], ...]
+
+
+class OpenAIScorer:
+    """Scores option letters by the log-probabilities that a chat server returns.
+
+    Every phase and option order is one request for one token with its most likely
+    alternatives. Frames are sent as they are decoded, as pictures inside the request.
+
+    Parameters
+    ----------
+    base_url : str
+        Such as ``http://localhost:8000/v1``.
+    model : str
+        Its name on the server.
+    api_key : str, optional
+        Sent as a bearer token; never in a message, a record or a repr. No environment
+        variable is looked at.
+    prompt : PromptTemplate, optional
+        Must show the options with their letters.
+    images : {"png", "jpeg"}, default "png"
+        "png" keeps every pixel; "jpeg" is smaller, and needs Pillow.
+    send : {"images", "video"}, default "images"
+        Each frame as an ``image_url``, or all in one ``video_url`` of JPEG frames,
+        which vLLM understands. The server then invents the frames' times.
+    timestamps : {"none", "text"}, default "none"
+        "text" writes the time of each frame before it, for ``send="images"``.
+    size : (int, int), optional
+        Height and width to which frames are resized here.
+    top_logprobs : int, default 20
+        How many tokens to ask for, as far as the server allows.
+    reask : {"logit_bias", "prompt_logprobs"}, optional
+        How to ask for letters that are not among these. "logit_bias" lifts all letters
+        alike, and takes the ratios; it needs the letters' token ids, from
+        `letter_token_ids` or the server's ``/tokenize``. "prompt_logprobs" puts each
+        letter at the end of the prompt, which vLLM can score.
+    letter_token_ids : mapping of str to int, optional
+        Token of each letter, for "logit_bias".
+    concurrency : int, default 4
+        Requests under way at a time.
+    timeout_s : float, default 120
+        Of one try.
+    retries : int, default 5
+        Further tries after a failed connection, a timeout, or status 408, 409, 425,
+        429 or 5xx, with growing pauses or those that the server asks for.
+    backoff_s : float, default 1
+        The first of these pauses.
+    extra_body : mapping, optional
+        Put into every request; a value of None takes a field out.
+    headers : mapping of str to str, optional
+        Sent with every request.
+
+    Raises
+    ------
+    ScoringError
+        If an argument cannot be.
+
+    Notes
+    -----
+    A letter that is not among the tokens named is not impossible. It enters with the
+    largest log-probability that it can have: that of the least likely token named, or
+    all that is left of 1 if that is less. Since a letter that is named is at least as
+    likely, the answer of a pass does not depend on it; its posterior does by at most
+    that much. `OptionScores.option_mass` counts named letters alone, so it is a lower
+    bound, and a note says which letters were entered so. A pass without any letter
+    named is missing.
+
+    A request that the server refuses (status 400, 413, 422: too long a prompt, a
+    filter) is a missing pass with the server's reason, once another has gone well;
+    before that it is an error of the settings.
+
+    Only the standard library is used for the connection.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        prompt: PromptTemplate | None = None,
+        images: Images = "png",
+        send: Send = "images",
+        timestamps: Timestamps = "none",
+        size: Sequence[int] | None = None,
+        top_logprobs: int = 20,
+        reask: Reask | None = None,
+        letter_token_ids: Mapping[str, int] | None = None,
+        concurrency: int = 4,
+        timeout_s: float = 120.0,
+        retries: int = 5,
+        backoff_s: float = 1.0,
+        extra_body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        _check("images", images, ("png", "jpeg"))
+        _check("send", send, ("images", "video"))
+        _check("timestamps", timestamps, ("none", "text"))
+        _check("reask", reask, (None, "logit_bias", "prompt_logprobs"))
+        if send == "video" and timestamps == "text":
+            raise ScoringError('timestamps="text" needs send="images"')
+        if not 1 <= concurrency <= 256 or not 1 <= top_logprobs <= 1000:
+            raise ScoringError(
+                f"concurrency {concurrency} must be 1..256, and top_logprobs "
+                f"{top_logprobs} 1..1000"
+            )
+        self._prompt = PromptTemplate() if prompt is None else prompt
+        if not self._prompt.lists_letters:
+            raise ScoringError("the prompt must show {options} with their {letter}")
+        self._endpoint = Endpoint(
+            base_url, api_key, dict(headers or {}), timeout_s, retries, backoff_s
+        )
+        self._model = model
+        self._images: Images = "jpeg" if send == "video" else images
+        self._send: Send = send
+        self._timestamps: Timestamps = timestamps
+        self._size = None if size is None else (int(size[0]), int(size[1]))
+        self._top_logprobs = top_logprobs
+        self._reask: Reask | None = reask
+        self._token_ids: dict[str, int] = dict(letter_token_ids or {})
+        self._concurrency = concurrency
+        self._extra = dict(extra_body or {})
+        self._lock = threading.Lock()
+        self._succeeded = False
+
+    def score(
+        self,
+        clip: Clip,
+        question: str,
+        options: Sequence[str],
+        *,
+        orders: ArrayLike | None = None,
+    ) -> OptionScores:
+        """Ask the server once a phase and order; see `Scorer.score`.
+
+        Raises
+        ------
+        OptionError
+            For options or orders that cannot be scored.
+        ScoringError
+            If the server cannot be reached, refuses the key or the model, or gives no
+            log-probabilities.
+        BackendUnavailableError
+            If JPEG is wanted and Pillow is missing.
+        """
+        check_clip(clip)
+        text = check_question(question)
+        clean = clean_options(options)
+        table = check_orders(orders, len(clean.texts))
+        notes = list(clean.notes)
+        pass_notes = {}
+        logprobs = np.full((len(clip.frames), *table.shape), np.nan)
+        mass = np.full(logprobs.shape[:2], np.nan)
+        passes = []
+        for s in range(len(clip.frames)):
+            missing = np.flatnonzero(clip.missing[s])
+            if missing.size:
+                frame = int(clip.indices[s, missing[0]])
+                notes.append(f"phase {s}: frame {frame} could not be decoded")
+                continue
+            media = tuple(self._media(clip.frames[s], clip.times_s[s]))
+            for m, order in enumerate(table):
+                shown = tuple(clean.texts[k] for k in order)
+                passes.append(_Pass(s, m, shown, media))
+        for one, (values, known, note) in zip(
+            passes, self._ask_all(text, passes), strict=True
+        ):
+            logprobs[one.s, one.m, table[one.m]] = values
+            mass[one.s, one.m] = known
+            if note:
+                pass_notes[one.s, one.m] = note
+        merged = merge_repeats(logprobs, clean.first)
+        return OptionScores(merged, mass, table, "letter", tuple(notes), pass_notes)
+
+    def frame_size(
+        self, height_px: int, width_px: int, n_frames: int
+    ) -> tuple[int, int] | None:
+        """Return the size that frames are sent at; None as decoded."""
+        return self._size
+
+    def describe(self) -> dict[str, Any]:
+        """Return what is needed to repeat the scores, without the key."""
+        return {
+            "scorer": type(self).__name__,
+            "model": self._model,
+            "base_url": self._endpoint.shown,
+            "score": "letter",
+            "prompt": self._prompt.to_dict(),
+            "images": self._images,
+            "send": self._send,
+            "timestamps": self._timestamps,
+            "size": self._size,
+            "top_logprobs": self._top_logprobs,
+            "missing_letters": "upper bound",
+            "reask": self._reask,
+            "extra_body": self._extra,
+        }
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._model!r} at {self._endpoint.shown}>"
+
+    # Frames
+
+    def _media(
+        self, frames: NDArray[np.uint8], times_s: NDArray[np.float64]
+    ) -> list[dict[str, Any]]:
+        if self._size is not None and frames.shape[1:3] != self._size:
+            frames = resize(frames, self._size)
+        encode = png_bytes if self._images == "png" else _jpeg_bytes
+        coded = [base64.b64encode(encode(frame)).decode() for frame in frames]
+        if self._send == "video":
+            url = f"data:video/jpeg;base64,{','.join(coded)}"
+            return [{"type": "video_url", "video_url": {"url": url}}]
+        parts: list[dict[str, Any]] = []
+        for data, time_s in zip(coded, times_s.tolist(), strict=True):
+            if self._timestamps == "text":
+                parts.append({"type": "text", "text": f"<{time_s:.1f} seconds>"})
+            url = f"data:image/{self._images};base64,{data}"
+            parts.append({"type": "image_url", "image_url": {"url": url}})
+        return parts
+
+    # Requests
+
+    def _ask_all(
+        self, question: str, passes: Sequence[_Pass]
+    ) -> list[tuple[NDArray[np.float64], float, str]]:
+        failed = threading.Event()
+
+        def ask(one: _Pass) -> tuple[NDArray[np.float64], float, str]:
+            if failed.is_set():
+                raise ScoringError("not asked, because another request failed")
+            try:
+                return self._ask(question, one)
+            except BaseException:
+                failed.set()
+                raise
+
+        with ThreadPoolExecutor(self._concurrency) as pool:
+            asked = [pool.submit(ask, one) for one in passes]
+            try:
+                return [one.result() for one in asked]
+            except BaseException:  # an interrupt too
+                failed.set()
+                raise
+
+    def _ask(self, question: str, one: _Pass) -> tuple[NDArray[np.float64], float, str]:
+        """Log-probabilities as shown, the mass that is certain, and a note."""
+        n_options = len(one.shown)
+        body = self._body(question, one)
+        try:
+            response = self._endpoint.post("chat/completions", body)
+        except RefusedRequestError as error:
+            with self._lock:
+                if not self._succeeded:
+                    raise
+            return np.full(n_options, np.nan), np.nan, f"refused: {error}"
+        found = read_answer_position(response, n_options, self._top_logprobs)
+        with self._lock:
+            self._succeeded = True
+        values = found.logprobs.copy()
+        if found.missing.any() and self._reask is not None:
+            asked = self._asked_again(body, found)
+            values = np.where(found.missing, asked, values)
+        return _entered(values, found)
+
+    def _body(self, question: str, one: _Pass) -> dict[str, Any]:
+        messages: list[dict[str, Any]] = []
+        if self._prompt.system is not None:
+            messages.append({"role": "system", "content": self._prompt.system})
+        text = {"type": "text", "text": self._prompt.render(question, one.shown)}
+        messages.append({"role": "user", "content": [*one.media, text]})
+        body = {
+            "model": self._model,
+            "messages": messages,
+            "max_tokens": 1,
+            "temperature": 0,
+            "logprobs": True,
+            "top_logprobs": self._top_logprobs,
+            **self._extra,
+        }
+        return {name: value for name, value in body.items() if value is not None}
+
+    def _asked_again(
+        self, body: Mapping[str, Any], found: TopTokens
+    ) -> NDArray[np.float64]:
+        """Log-probabilities of missing letters, NaN where they are still not known."""
+        letters = LETTERS[: len(found.logprobs)]
+        if self._reask == "prompt_logprobs":
+            values = np.full(len(letters), np.nan)
+            for k in np.flatnonzero(found.missing):
+                value = self._completed(body, letters[k])
+                values[k] = np.nan if value is None else min(value, found.bound)
+            return values
+        bias = {str(self._token_id(letter)): _BIAS for letter in letters}
+        response = self._endpoint.post("chat/completions", {**body, "logit_bias": bias})
+        second = read_answer_position(response, len(letters), self._top_logprobs)
+        return calibrated(found, second)
+
+    def _completed(self, body: Mapping[str, Any], letter: str) -> float | None:
+        ended = {
+            **body,
+            "messages": [*body["messages"], {"role": "assistant", "content": letter}],
+            "add_generation_prompt": False,
+            "continue_final_message": True,
+            "prompt_logprobs": 0,
+        }
+        for name in ("logprobs", "top_logprobs"):
+            ended.pop(name, None)
+        return completed_logprob(self._endpoint.post("chat/completions", ended), letter)
+
+    def _token_id(self, letter: str) -> int:
+        """Token of a letter, asked of the server once."""
+        with self._lock:
+            known = self._token_ids.get(letter)
+        if known is not None:
+            return known
+        parts = urllib.parse.urlsplit(self._endpoint.base_url)
+        root = parts.path.rstrip("/").removesuffix("/v1")
+        base = urllib.parse.urlunsplit((parts.scheme, parts.netloc, root, "", ""))
+        answer = replace(self._endpoint, base_url=base).post(
+            "tokenize",
+            {"model": self._model, "prompt": letter, "add_special_tokens": False},
+        )
+        tokens = answer.get("tokens")
+        if not isinstance(tokens, list) or len(tokens) != 1:
+            raise ScoringError(
+                f"the server's /tokenize gave {tokens!r} for {letter!r}, not one "
+                "token; give letter_token_ids"
+            )
+        with self._lock:
+            self._token_ids[letter] = int(tokens[0])
+        return int(tokens[0])
+
+
+def _entered(
+    values: NDArray[np.float64], found: TopTokens
+) -> tuple[NDArray[np.float64], float, str]:
+    """Enter letters that are still missing with the most that they can have."""
+    unknown = np.isnan(values)
+    if unknown.all():
+        return (
+            values,
+            np.nan,
+            f"none of the letters is among the {found.n_named} tokens that the server "
+            f"named (likeliest: {found.likeliest})",
+        )
+    mass = min(float(np.exp(values[~unknown]).sum()), 1.0)
+    if not unknown.any():
+        return values, mass, ""
+    names = ", ".join(LETTERS[k] for k in np.flatnonzero(unknown))
+    note = (
+        f"{names} not among the {found.n_named} tokens that the server named; entered "
+        f"with the most that each can have, {np.exp(found.bound):.2g}; the option mass "
+        "is a lower bound"
+    )
+    return np.where(unknown, found.bound, values), mass, note
+
+
+def _jpeg_bytes(pixels: NDArray[np.uint8]) -> bytes:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise BackendUnavailableError(
+            f'JPEG needs Pillow: {error}; {remedy("pillow")}, or images="png"'
+        ) from error
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, "JPEG", quality=_JPEG_QUALITY, subsampling=0)
+    return out.getvalue()
+
+
+def _check(name: str, value: object, allowed: Sequence[object]) -> None:
+    if value not in allowed:
+        raise ScoringError(f"{name} is {value!r}; it must be one of {list(allowed)}")

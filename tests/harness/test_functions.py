@@ -1,0 +1,161 @@
+"""Functions as scorers: what they are given, and every form they may return."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from harness_clips import make_clip
+
+import phasefusion as pf
+from phasefusion import tinyvlm
+from phasefusion.errors import OptionError, ScoringError
+
+OPTIONS = ["red", "green", "blue"]
+
+
+def test_content_order_and_frames_of_the_phase(clip):
+    seen = []
+
+    def likes_green(frames, question, options, *, times_s):
+        seen.append((frames.mean(), question, tuple(options), times_s.tolist()))
+        return [0.5 if option == "green" else 0.2 for option in options]
+
+    scorer = pf.wrap(likes_green, returns="probabilities")
+    scores = scorer.score(clip, " Which? ", OPTIONS, orders=pf.orders.reverse(3))
+    assert scores.shape == (2, 1, 3)
+    np.testing.assert_allclose(np.exp(scores.logprobs[:, 0]), [[0.2, 0.5, 0.2]] * 2)
+    np.testing.assert_allclose(scores.option_mass, 0.9)
+    assert [one[1:3] for one in seen] == [("Which?", ("blue", "green", "red"))] * 2
+    assert [one[0] for one in seen] == [f.mean() for f in clip.frames]
+    assert [one[3] for one in seen] == clip.times_s.tolist()
+
+
+@pytest.mark.parametrize(
+    ("returns", "said", "expected", "mass"),
+    [
+        ("logprobs", [-0.5, -2.0, -3.0], [-0.5, -2.0, -3.0], None),
+        ("logprobs", np.float32([-0.5, -2.0, -3.0]), [-0.5, -2.0, -3.0], None),
+        ("probabilities", [0.0, 1.0, 0.0], [-np.inf, 0.0, -np.inf], 1.0),
+        ("logits", [1000.0, 1000.0, -np.inf], [-np.log(2)] * 2 + [-np.inf], np.nan),
+        ("answer", "B", [-np.inf, 0.0, -np.inf], np.nan),
+        ("answer", "The answer is (C).", [-np.inf, -np.inf, 0.0], np.nan),
+        ("answer", "green", [-np.inf, 0.0, -np.inf], np.nan),
+        ("answer", np.int64(0), [0.0, -np.inf, -np.inf], np.nan),
+    ],
+)
+def test_forms_of_a_result(clip, returns, said, expected, mass):
+    scores = pf.wrap(lambda f, q, o: said, returns=returns).score(clip, "?", OPTIONS)
+    np.testing.assert_allclose(scores.logprobs[0, 0], expected, rtol=1e-6)
+    wanted = np.exp(expected).sum() if mass is None else mass
+    np.testing.assert_allclose(scores.option_mass[0, 0], wanted, rtol=1e-6)
+
+
+def test_tensors_of_any_precision(clip):
+    torch = pytest.importorskip("torch")
+    given = torch.tensor([1.0, 2.0, 4.0], dtype=torch.bfloat16, requires_grad=True)
+    scores = pf.wrap(lambda f, q, o: given, returns="logits").score(clip, "?", OPTIONS)
+    expected = torch.log_softmax(torch.tensor([1.0, 2.0, 4.0]).double(), 0).numpy()
+    np.testing.assert_allclose(scores.logprobs[1, 0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [("A or B", "unparsed"), ("E", "invalid"), (None, "missing"), ("", "missing")],
+)
+def test_a_text_that_names_no_option_is_a_missing_pass(clip, said, outcome):
+    scores = pf.wrap(lambda f, q, o: said, returns="answer").score(clip, "?", OPTIONS)
+    assert not scores.valid.any()
+    assert outcome in scores.pass_notes[0, 0]
+
+
+@pytest.mark.parametrize("returns", ["logprobs", "probabilities", "logits"])
+def test_nan_is_a_missing_pass(clip, returns):
+    function = pf.wrap(lambda f, q, o: [np.nan, 0.1, 0.1], returns=returns)
+    scores = function.score(clip, "?", OPTIONS)
+    assert np.isnan(scores.logprobs).all()
+    assert "NaN" in scores.pass_notes[1, 0]
+
+
+@pytest.mark.parametrize(
+    ("returns", "said", "message"),
+    [
+        ("logprobs", [0.0, 0.0, -5.0], 'add up to 2.00674.*returns="logits"'),
+        ("logprobs", [3.0, 1.0, 0.0], "more than 1"),
+        ("probabilities", [-0.1, 0.5, 0.5], "must be >= 0"),
+        ("probabilities", [np.inf, 0.5, 0.5], "add up to inf"),
+        ("logits", [1.0, 2.0], r"its shape is \(2,\)"),
+        ("logits", "B", "as logits"),
+        ("answer", 3, r"must be 0\.\.2"),
+        ("answer", 1.5, "must be a text, the place"),
+        ("answer", True, "must be a text, the place"),
+    ],
+)
+def test_wrong_results_are_refused(clip, returns, said, message):
+    scorer = pf.wrap(lambda f, q, o: said, returns=returns, name="mine")
+    with pytest.raises(ScoringError, match=message) as caught:
+        scorer.score(clip, "?", OPTIONS)
+    assert "mine" in str(caught.value)
+
+
+def test_wrong_functions_are_refused():
+    with pytest.raises(ScoringError, match="cannot be called with"):
+        pf.wrap(lambda frames: [1.0])
+    with pytest.raises(ScoringError, match="needs a function"):
+        pf.wrap([1.0])
+    with pytest.raises(ScoringError, match="returns is 'scores'"):
+        pf.wrap(lambda f, q, o: 0, returns="scores")
+
+
+def test_frames_that_did_not_decode_are_not_shown():
+    clip = make_clip(missing=[(1, 2)])
+    calls = []
+    scorer = pf.wrap(lambda f, q, o: calls.append(1) or [0.1] * 3, returns="logits")
+    scores = scorer.score(clip, "?", OPTIONS)
+    assert len(calls) == 1
+    assert scores.valid[:, 0].tolist() == [True, False]
+    assert scores.notes == ("phase 1: frame 5 could not be decoded",)
+
+
+def test_repeated_options_are_merged(clip):
+    scorer = pf.wrap(lambda f, q, o: [0.2, 0.3, 0.1], returns="probabilities")
+    with pytest.warns(pf.errors.OptionWarning):
+        scores = scorer.score(clip, "?", ["x", "y", "x"])
+    np.testing.assert_allclose(np.exp(scores.logprobs[0, 0]), [0.3, 0.3, 0.0])
+
+
+def test_bad_questions(clip):
+    scorer = pf.wrap(lambda f, q, o: [0.1] * 3, returns="logits")
+    with pytest.raises(OptionError):
+        scorer.score(clip, "?", ["only"])
+    with pytest.raises(OptionError):
+        scorer.score(clip, " ", OPTIONS)
+
+
+def test_a_run_with_answers_alone(tmp_path):
+    @pf.wrap(returns="answer", name="first or loud")
+    def guess(frames, question, options):
+        return "cannot tell" if "flash" in question else int(frames.mean()) % 2
+
+    run = pf.evaluate(
+        tinyvlm.questions_path(),
+        guess,
+        out=tmp_path,
+        protocol="stableeval",
+        budget=4,
+        limit=4,
+        progress=False,
+    )
+    settings = json.loads((tmp_path / "run.json").read_text())["settings"]
+    assert settings["scorer"]["model"] == "first or loud"
+    assert settings["scorer"]["returns"] == "answer"
+    with open(tmp_path / "passes.jsonl") as file:
+        rows = [json.loads(line) for line in file]
+    unread = [row for row in rows if row["question_id"] == "tinyvlm-0003"]
+    assert unread
+    assert all("answer refused" in row["invalid"] for row in unread)
+    assert all(row["option_mass"] is None for row in rows)
+    report = run.report()
+    assert report.numbers["items"]["missing_passes"] == len(unread)
+    assert "cannot tell" in str(report)

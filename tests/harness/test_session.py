@@ -1,0 +1,324 @@
+"""Settings from a command line, the run folder, and the cache of posteriors."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from harness_clips import make_clip
+
+import phasefusion as pf
+from phasefusion import tinyvlm
+from phasefusion.datasets import load_questions
+from phasefusion.errors import GridError, RecordError, UsageError
+from phasefusion.harness.knobs import Knobs
+from phasefusion.harness.posteriors import CachedScorer, PosteriorCache
+from phasefusion.harness.session import DOCS_FILE, Session
+
+ITEMS = load_questions(tinyvlm.questions_path())[:4]
+
+
+class Pixels:
+    """Log-probabilities that depend on every pixel, time, text and place."""
+
+    def __init__(self):
+        self.calls = []
+
+    def score(self, clip, question, options, *, orders=None):
+        self.calls.append((len(clip.frames), len(orders)))
+        values = np.empty((len(clip.frames), *np.shape(orders)))
+        for s, m in np.ndindex(values.shape[:2]):
+            place = np.argsort(orders[m])
+            x = clip.frames[s].mean() + clip.times_s[s].mean() + len(question)
+            values[s, m] = np.sin(x * (1 + np.arange(len(options))) + place)
+        return values - np.log(np.exp(values).sum(-1, keepdims=True)) - 0.01
+
+
+def test_knobs_from_a_command_line():
+    given = {
+        "phases": "2",
+        "budget": 4,
+        "origin": 0.25,
+        "pretrained": "x",
+        "by": "time",
+    }
+    knobs, rest = Knobs.split(given)
+    assert rest == {"pretrained": "x"}
+    grid = knobs.grid()
+    assert (grid.phases, grid.budget, grid.by) == (2, 4, "time")
+    assert grid.origin == Fraction(1, 4)
+    assert Knobs.split({"origin": "2/3"})[0].grid().origin == Fraction(2, 3)
+    assert Knobs.split({"origin": "left"})[0].grid().origin == 0
+    assert Knobs.split({"protocol": "quick"})[0].grid().phases == 1
+    assert Knobs.split({"timestamps": True})[0].timestamps == "true"
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"phases": "three"}, UsageError, "phases='three' must be a whole number"),
+        ({"phases": 2.5}, UsageError, "must be a whole number"),
+        ({"phases": "nan"}, UsageError, "must be a whole number"),
+        ({"phases": 0}, GridError, "phases"),
+        ({"budget": -1}, GridError, "budget"),
+        (
+            {"orders": "random"},
+            UsageError,
+            "orders='random' is not one of latin|is not",
+        ),
+        ({"timestamps": "yes"}, UsageError, "true, frozen, base"),
+        ({"sidecar": True}, UsageError, "must be a text"),
+        ({"protocol": "best"}, UsageError, "protocol='best'"),
+        ({"n_orders": 0}, UsageError, "n_orders=0"),
+        ({"dense": 0}, UsageError, "dense=0"),
+    ],
+)
+def test_knobs_that_cannot_be(given, error, message):
+    with pytest.raises(error, match=message):
+        Knobs.split(given)
+
+
+def session_of(tmp_path, **knobs):
+    given = {"sidecar": str(tmp_path / "side"), "budget": 4, **knobs}
+    return Session(Knobs(**given), {"model": "pixels"}, {"name": "test"})
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {},
+        {"protocol": "quick"},
+        {"protocol": "phasefusion", "dense": 6, "n_orders": 3, "seed": 5},
+        {"phases": 2, "orders": "cyclic", "origin": "left"},
+    ],
+)
+def test_answers_are_those_of_evaluate(tmp_path, knobs):
+    session = session_of(tmp_path, **knobs)
+    answers = [session.answer(item, Pixels()) for item in ITEMS]
+    session.close()
+    given = {"budget": 4, "protocol": "stableeval", **knobs}
+    run = pf.evaluate(ITEMS, Pixels(), out=tmp_path / "own", progress=False, **given)
+
+    def rows(folder):
+        with open(folder / "passes.jsonl") as file:
+            found = [json.loads(line) for line in file]
+        return [{k: v for k, v in row.items() if k != "seconds"} for row in found]
+
+    assert rows(tmp_path / "side") == rows(run.path)
+    arm = "single" if knobs.get("protocol") == "quick" else "phase"
+    for item, answer in zip(ITEMS, answers, strict=True):
+        passes = [
+            row
+            for row in rows(run.path)
+            if row["question_id"] == item.question_id
+            and (row["arm"], row["shifted"]) == (arm, False)
+        ]
+        content = [np.array(r["logprobs"])[np.argsort(r["order"])] for r in passes]
+        fused = pf.fuse(
+            np.array(content)[:, None],
+            over=("phase", "order"),
+            item_id=item.question_id,
+            seed=knobs.get("seed", 0),
+        )
+        assert answer.index == fused.answer
+        np.testing.assert_allclose(answer.fused.posterior, fused.posterior)
+        assert answer.text == "ABCDE"[answer.index]
+    report = pf.report(tmp_path / "side")
+    assert report.numbers["items"]["with_passes"] == len(ITEMS)
+
+
+def test_a_session_goes_on_and_refuses_other_settings(tmp_path):
+    session = session_of(tmp_path)
+    before = session.answer(ITEMS[0], Pixels())
+    session.note_doc({"task": "t", "doc_id": 0, "answer": before.text})
+    session.close()
+    again = session_of(tmp_path)
+    scorer = Pixels()
+    after = again.answer(ITEMS[0], scorer)
+    assert scorer.calls == []
+    np.testing.assert_array_equal(after.fused.posterior, before.fused.posterior)
+    again.note_doc({"task": "t", "doc_id": 0, "answer": after.text})
+    again.close()
+    assert (tmp_path / "side" / DOCS_FILE).read_text().count("\n") == 1
+    with pytest.raises(RecordError, match="budget: 4 -> 8"):
+        session_of(tmp_path, budget=8)
+
+
+def test_option_texts_as_answers_and_no_sidecar(tmp_path):
+    session = Session(Knobs(budget=4, answer="option"), {}, {})
+    answer = session.answer(ITEMS[0], Pixels())
+    assert answer.text == f"{'ABCD'[answer.index]}. {ITEMS[0].options[answer.index]}"
+    folder = session.folder
+    assert folder.is_dir()
+    session.close()
+    assert not folder.exists()
+
+
+def test_each_process_has_its_folder(tmp_path):
+    knobs = Knobs(sidecar=str(tmp_path / "side"))
+    for rank in range(2):
+        session = Session(knobs, {}, {}, rank=rank, world_size=2)
+        assert session.folder.name == f"side.rank{rank}"
+        session.close()
+
+
+def test_what_cannot_be_scored_is_recorded_and_the_session_goes_on(tmp_path):
+    session = session_of(tmp_path)
+    lost = replace(ITEMS[0], video=str(tmp_path / "none.mp4"), question_id="lost")
+    answer = session.answer(lost, Pixels())
+    assert (answer.index, answer.text) == (-1, "")
+    assert "none.mp4" in answer.reason
+
+    class Nan:
+        def score(self, clip, question, options, *, orders):
+            return np.full((len(clip.frames), *np.shape(orders)), np.nan)
+
+    assert "NaN" in session.answer(ITEMS[1], Nan()).reason
+    assert session.answer(ITEMS[2], Pixels()).text
+    session.close()
+    items = pf.report(tmp_path / "side").numbers["items"]
+    assert items["missing_passes"] == 3 * (4 + 3)
+    strict = session_of(tmp_path / "strict", on_error="raise")
+    with pytest.raises(FileNotFoundError):
+        strict.answer(lost, Pixels())
+    strict.close()
+
+
+def test_sessions_take_threads(tmp_path):
+    session = session_of(tmp_path)
+    found = {}
+
+    def ask(item):
+        found[item.question_id] = session.answer(item, Pixels()).index
+
+    threads = [threading.Thread(target=ask, args=[item]) for item in ITEMS]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    session.close()
+    alone = session_of(tmp_path / "alone")
+    assert found == {i.question_id: alone.answer(i, Pixels()).index for i in ITEMS}
+    alone.close()
+
+
+def cached(scorer, cache, identity=None, **options):
+    shown = options.pop("shown", lambda order: f"prompt {list(order)}")
+    return CachedScorer(scorer, cache, identity or {"model": "m"}, shown, **options)
+
+
+OPTIONS = ["x", "y", "z"]
+
+
+def test_cache_asks_for_what_is_missing_alone(tmp_path):
+    clip, inner = make_clip(n_phases=3), Pixels()
+    orders = pf.orders.all_orders(3)
+    with_cache = cached(inner, PosteriorCache(tmp_path / "p.db"))
+    first = with_cache.score(clip, "q", OPTIONS, orders=orders[:2])
+    assert inner.calls == [(3, 2)]
+    second = with_cache.score(clip, "q", OPTIONS, orders=orders[1:])
+    assert inner.calls[1:] == [(1, 4)] * 3
+    np.testing.assert_array_equal(second.logprobs[:, 0], first.logprobs[:, 1])
+    plain = Pixels().score(clip, "q", OPTIONS, orders=orders[1:])
+    np.testing.assert_array_equal(second.logprobs, plain)
+    np.testing.assert_allclose(second.option_mass, np.exp(plain).sum(-1))
+    del inner.calls[:]
+    again = cached(inner, PosteriorCache(tmp_path / "p.db"))
+    third = again.score(clip, "another name", OPTIONS, orders=orders)
+    assert inner.calls == []
+    assert third.valid.all()
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["pixel", "times", "first times", "options", "identity", "prompt", "size"],
+)
+def test_cache_is_keyed_by_everything_that_matters(tmp_path, change):
+    clip, inner, cache = make_clip(), Pixels(), PosteriorCache(tmp_path / "p.db")
+    cached(inner, cache).score(clip, "q", OPTIONS, orders=[[0, 1, 2]])
+    del inner.calls[:]
+    options, other = list(OPTIONS), {}
+    if change == "pixel":
+        clip.frames[:, 0, 0, 0, 0] ^= 1
+    elif change == "times":
+        clip = replace(clip, times_s=clip.times_s + 0.001)
+    elif change == "first times":
+        times_s = clip.times_s.copy()
+        times_s[0] += 0.001
+        clip = replace(clip, times_s=times_s)
+    elif change == "options":
+        options[2] = "w"
+    elif change == "identity":
+        other = {"identity": {"model": "n"}}
+    elif change == "prompt":
+        other = {"shown": lambda order: "another"}
+    elif change == "size":
+        frames = clip.frames.reshape(2, 3, 8, 6, 3)
+        clip = replace(clip, frames=frames)
+    cached(inner, cache, **other).score(clip, "q", options, orders=[[0, 1, 2]])
+    assert inner.calls == [(2, 1)]
+
+
+def test_cache_keeps_no_missing_pass(tmp_path):
+    class Sometimes:
+        broken = True
+
+        def score(self, clip, question, options, *, orders):
+            shape = (len(clip.frames), *np.shape(orders))
+            return np.full(shape, np.nan if self.broken else np.log(1 / 3))
+
+    inner, cache = Sometimes(), PosteriorCache(tmp_path / "p.db")
+    clip = make_clip(missing=[(1, 0)])
+    assert not cached(inner, cache).score(clip, "q", OPTIONS).valid.any()
+    assert len(cache) == 0
+    inner.broken = False
+    assert cached(inner, cache).score(clip, "q", OPTIONS).valid.any()
+
+
+def test_cache_shows_frozen_times_to_a_phase_alone(tmp_path):
+    """A phase that is asked for alone still gets the times of phase 0."""
+    seen = []
+
+    class Times(Pixels):
+        def score(self, clip, question, options, *, orders):
+            seen.append(clip.times_s[0].tolist())
+            return super().score(clip, question, options, orders=orders)
+
+    clip, cache = make_clip(), PosteriorCache(tmp_path / "p.db")
+    first = replace(
+        clip,
+        frames=clip.frames[:1],
+        indices=clip.indices[:1],
+        times_s=clip.times_s[:1],
+        missing=clip.missing[:1],
+        damaged=clip.damaged[:1],
+    )
+    cached(Times(), cache, frozen=True).score(first, "q", OPTIONS)
+    cached(Times(), cache, frozen=True).score(clip, "q", OPTIONS)
+    assert seen == [clip.times_s[0].tolist()] * 2
+
+
+def test_a_cache_that_is_none(tmp_path):
+    (tmp_path / "text.db").write_text("no database at all, but long enough " * 40)
+    with pytest.raises(RecordError, match="cannot be used as posterior cache"):
+        PosteriorCache(tmp_path / "text.db")
+
+
+def test_a_session_with_a_cache_fills_another_sidecar(tmp_path):
+    """What --use_cache of a harness cannot: passes come back, not letters alone."""
+    calls = []
+    for name in ("a", "b"):
+        session = session_of(tmp_path / name, cache=str(tmp_path / "p.db"))
+        inner = Pixels()
+        shown = CachedScorer(inner, session.cache, {"m": 1}, lambda order: str(order))
+        session.answer(ITEMS[0], shown)
+        session.close()
+        calls.append(len(inner.calls))
+    assert calls == [1, 0]
+    assert (
+        len((tmp_path / "b" / "side" / "passes.jsonl").read_text().splitlines()) == 12
+    )
