@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from phasefusion.answers import LETTERS, normal
 from phasefusion.errors import DatasetError
-from phasefusion.importers.files import as_id, whole
+from phasefusion.importers.files import OPTION_COLUMN, as_id, whole
 from phasefusion.importers.model import GoldKind, RawQuestion
 from phasefusion.importers.options import split_embedded
-from phasefusion.importers.rows import GOLDS, first, options_of, strata_of, text_of
+from phasefusion.importers.rows import (
+    GOLDS,
+    first,
+    numbered_options,
+    options_of,
+    strata_of,
+    text_of,
+)
 
-_NUMBERED = re.compile(r"(?:option|choice|a)[ _]?(\d{1,2})", re.IGNORECASE)
 _LISTS = ("options", "option", "candidates", "choices", "mc_options")
 #: Fields that a question has elsewhere; `Item.extra` keeps all others.
 _CONSUMED = {
@@ -88,8 +93,7 @@ class Row:
             for name, value in self.fields.items()
             if name not in _CONSUMED
             and name not in without
-            and not _NUMBERED.fullmatch(name)
-            and not (len(name) == 1 and name in LETTERS)
+            and not OPTION_COLUMN.fullmatch(name)
         }
 
 
@@ -147,7 +151,7 @@ def find_options(fields: Mapping[str, Any]) -> tuple[str, ...] | None:
     """
     listed = any(isinstance(fields.get(name), list | str) for name in _LISTS)
     if not listed:
-        numbered = _numbered(fields)
+        numbered = numbered_options(fields, filler=("",))
         if numbered is not None:
             return numbered
     found = options_of(fields)
@@ -160,21 +164,6 @@ def find_options(fields: Mapping[str, Any]) -> tuple[str, ...] | None:
             if options:
                 return options
     return None
-
-
-def _numbered(fields: Mapping[str, Any]) -> tuple[str, ...] | None:
-    found: dict[int, str] = {}
-    for name, value in fields.items():
-        match = _NUMBERED.fullmatch(name)
-        if match:
-            found.setdefault(int(match[1]), text_of(value) or "")
-    if not found:
-        return None
-    start = 0 if 0 in found else 1
-    texts = [found.get(k, "") for k in range(start, max(found) + 1)]
-    while texts and not texts[-1]:
-        texts.pop()
-    return tuple(texts) if len(texts) >= 2 else None
 
 
 def embedded(

@@ -19,7 +19,7 @@ from phasefusion.importers.benchmarks import (
 )
 from phasefusion.importers.files import Table, read_json, read_jsonl, read_table
 from phasefusion.importers.harness import read_lmms_eval, read_vlmevalkit
-from phasefusion.importers.logprobs import read_logprobs
+from phasefusion.importers.logprobs import holds_choices, read_logprobs
 from phasefusion.importers.model import Reading, Settings
 from phasefusion.importers.rows import PREDICTIONS
 from phasefusion.importers.tables import (
@@ -142,9 +142,7 @@ def _is_response(row: Mapping[str, Any]) -> bool:
     inner: Any = row.get("response", row)
     if isinstance(inner, Mapping):
         inner = inner.get("body", inner)
-    return isinstance(inner, Mapping) and any(
-        name in inner for name in ("choices", "outputs", "prompt_logprobs")
-    )
+    return holds_choices(inner)
 
 
 def _of_json(value: object) -> Detected | None:
@@ -216,3 +214,20 @@ def _runs(table: Table) -> Sequence[str]:
         and len(name) > 1
         and is_choice([row.get(name, "") for _, row in table.rows])
     ]
+
+
+def format_of(path: Path, format: str, settings: Settings) -> Detected:
+    """Return the form of a file, as given or told by what is in it.
+
+    Raises
+    ------
+    DatasetError
+        As `detect_format`, or if the given one is none.
+    """
+    if format == "auto":
+        return detect_format(path, lenient=settings.lenient)
+    if format not in READERS:
+        raise DatasetError(
+            f"format {format!r} is not one of auto, {', '.join(FORMATS)}"
+        )
+    return Detected(format, "as given")

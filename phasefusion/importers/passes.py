@@ -266,8 +266,7 @@ def _make(
     if found is not None:
         maxima = tuple(order[k] for k in found.maxima)
         _check_stated(raw, parsed, found, findings)
-        nothing_said = raw.text is None and raw.index is None
-        if found.kind == "tokens" or nothing_said:
+        if _replaces(raw, parsed, found):
             path = "logit"
             answer = _best(found, order, question)
             # The position of the first equal option, as the letter that was credited.
@@ -343,6 +342,17 @@ def _parse(raw: RawAnswer, question: Question, order: Sequence[int]) -> ParsedAn
             reason = f"index {raw.index} is not the option of the text {raw.text!r}"
             return ParsedAnswer(None, "unparsed", reason=reason)
     return ParsedAnswer(raw.index, "parsed", "index")
+
+
+def _replaces(raw: RawAnswer, parsed: ParsedAnswer, found: Distribution) -> bool:
+    """Whether the answer is that of the distribution, not that of the text.
+
+    It is where the text states none, and where its letter is the most probable one.
+    """
+    if raw.text is None and raw.index is None:
+        return True
+    stated = parsed.answer is None or parsed.answer in found.maxima
+    return found.kind == "tokens" and stated
 
 
 def _check_stated(
