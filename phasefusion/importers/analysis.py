@@ -66,6 +66,18 @@ def most_probable(row: Row, *, ties: Ties = "priority", seed: int = 0) -> int | 
     return None if answer < 0 else int(answer)
 
 
+def strata_of(row: Row) -> Mapping[str, Any]:
+    """Properties of a pass, as far as it has some."""
+    found = row.get("strata")
+    return found if isinstance(found, Mapping) else {}
+
+
+def property_of(row: Row, name: str) -> object:
+    """Field of a pass, or of its strata, which come first; None without."""
+    found = strata_of(row).get(name)
+    return row.get(name) if found is None else found
+
+
 def _same(row: Row) -> Sequence[int]:
     same: Sequence[int] | None = row.get("same_options")
     return range(row["n_options"]) if same is None else same
@@ -117,7 +129,7 @@ def accuracy_by(
     right: dict[str, list[bool]] = {}
     found = False
     for row in rows_of(source):
-        value = row.get("strata", {}).get(field, row.get(field))
+        value = property_of(row, field)
         if value is None or (arm is not None and row["arm"] != arm):
             continue
         found = True
@@ -164,7 +176,9 @@ class GroupFlips:
 def group_flips(source: Source, *, arm: str | None = None) -> GroupFlips:
     """Compare the option texts chosen within groups of questions that ask the same.
 
-    Letters cannot be compared there: the options stand in other orders.
+    Of every question the first pass counts, in its first option order and phase, so
+    that a question that was asked more than once is compared with others alone. Letters
+    cannot be compared there: the options stand in other orders.
 
     Parameters
     ----------
@@ -185,9 +199,10 @@ def group_flips(source: Source, *, arm: str | None = None) -> GroupFlips:
     Examples
     --------
     >>> rows = [
-    ...     {"arm": "single", "group": "v/action", "choice": "run"},
-    ...     {"arm": "single", "group": "v/action", "choice": "walk"},
+    ...     {"question_id": "a", "group": "v/action", "choice": "run"},
+    ...     {"question_id": "b", "group": "v/action", "choice": "walk"},
     ... ]
+    >>> rows = [{"benchmark": "b", "arm": "single", **row} for row in rows]
     >>> group_flips(rows).flips
     1
     """
@@ -197,12 +212,15 @@ def group_flips(source: Source, *, arm: str | None = None) -> GroupFlips:
         raise RecordError(
             f"there are several runs ({', '.join(sorted(arms))}); choose one of them"
         )
-    chosen: dict[str, list[str]] = {}
+    first: dict[tuple[str, str], Row] = {}
     for row in rows:
         if row.get("group") is not None:
-            texts = chosen.setdefault(row["group"], [])
-            if row.get("choice") is not None:
-                texts.append(row["choice"])
+            first.setdefault((row["benchmark"], row["question_id"]), row)
+    chosen: dict[tuple[str, str], list[str]] = {}
+    for (benchmark, _), row in first.items():
+        texts = chosen.setdefault((benchmark, row["group"]), [])
+        if row.get("choice") is not None:
+            texts.append(row["choice"])
     several = [texts for texts in chosen.values() if len(texts) >= 2]
     return GroupFlips(
         flips=sum(len(set(texts)) > 1 for texts in several),
@@ -279,7 +297,7 @@ def arm_table(source: Source) -> ArmTable:
         asked=asked,
         gold=_column(about, "gold"),
         n_options=_column(about, "n_options"),
-        videos=tuple(row["video_id"] for row in about),
+        videos=tuple(row.get("video_id") for row in about),
     )
 
 

@@ -132,7 +132,7 @@ def identical_runs(
             row["phase_index"],
             tuple(row["order"]),
         )
-        answer = (row["answer"], row["text"] if row["answer"] is None else None)
+        answer = (row["answer"], row.get("text") if row["answer"] is None else None)
         arms.setdefault(row["arm"], {})[key] = answer
     found = []
     names = list(arms)

@@ -126,6 +126,10 @@ class RawAnswer:
         Scores that the harness gave.
     extra : mapping
         Kept in the record.
+    format : str
+        Of the file.
+    file_index : int or None
+        Place of the file among several, whose names can be equal.
     """
 
     where: str
@@ -148,6 +152,8 @@ class RawAnswer:
     n_phases: int = 1
     harness: Mapping[str, float] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    format: str = ""
+    file_index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

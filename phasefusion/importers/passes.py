@@ -283,8 +283,10 @@ def _make(
         "invalid": None if answer is not None else f"{parsed.outcome}: {parsed.reason}",
         "outcome": parsed.outcome,
         "rule": parsed.rule,
-        "source": {"format": "", "file": raw.file, "line": raw.line},
+        "source": {"format": raw.format, "file": raw.file, "line": raw.line},
     }
+    if raw.file_index is not None:
+        record["source"]["file_index"] = raw.file_index
     if question.group is not None and question.options is not None:
         text = None if answer is None else normal(question.options[answer])
         record["choice"] = text

@@ -196,6 +196,7 @@ def import_run(
         READERS[one.format][0](path, settings)
         for path, one in zip(paths, detected, strict=True)
     ]
+    readings = _with_sources(readings, detected)
     _take_notes(readings, findings)
     answers = _named_arms(paths, readings, arms)
     if not answers:
@@ -211,8 +212,6 @@ def import_run(
     made = list(make_passes(answers, resolved, settings, findings))
     if not made:
         raise DatasetError(f"{paths[0]}: none of its answers belongs to a question")
-    for one in made:
-        one.record["source"]["format"] = _format_of(one, paths, detected)
     made = _in_order(made)
     add_findings(made, resolved, findings)
     result = ImportReport(
@@ -260,10 +259,21 @@ def _formats_text(detected: Sequence[Detected]) -> str:
     return ", ".join(dict.fromkeys(map(str, detected)))
 
 
-def _format_of(made: Made, paths: Sequence[Path], detected: Sequence[Detected]) -> str:
-    name = made.record["source"]["file"]
-    known = {path.name: one.format for path, one in zip(paths, detected, strict=True)}
-    return known[name]
+def _with_sources(
+    readings: Sequence[Reading], detected: Sequence[Detected]
+) -> list[Reading]:
+    """Let every answer say which file it is of, and of what form that is."""
+    several = len(readings) > 1
+    return [
+        replace(
+            reading,
+            answers=tuple(
+                replace(raw, format=one.format, file_index=i if several else None)
+                for raw in reading.answers
+            ),
+        )
+        for i, (reading, one) in enumerate(zip(readings, detected, strict=True))
+    ]
 
 
 def _take_notes(readings: Iterable[Reading], findings: Findings) -> None:

@@ -251,3 +251,13 @@ def test_thinking_is_no_answer(write, take):
     text = "<think>A</think>B"
     _, (made,) = take(write("o.jsonl", [ROW | chat(text, content)]))
     assert (made["answer"], made["logprobs"][1]) == (1, -0.6)
+
+
+@pytest.mark.parametrize("name", ["choices", "outputs"])
+def test_every_choice_is_a_repeat(write, take, name):
+    said = [chat(text, [(text, TOP)], wrap=False)["choices"][0] for text in "BAB"]
+    body = {name: [one | {"index": 2 - i} for i, one in enumerate(said)]}
+    body[name][0]["message"] = {"content": "C"}
+    report, rows = take(write("o.jsonl", [ROW | body]))
+    assert [arm.name for arm in report.arms] == ["repeat 1", "repeat 2", "repeat 3"]
+    assert [row["text"] for row in rows] == ["B", "A", "C"]
