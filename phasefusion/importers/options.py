@@ -278,6 +278,8 @@ def order_of(displayed: Sequence[str], content: Sequence[str]) -> tuple[int, ...
     """
     shown = [" ".join(text.split()) for text in displayed]
     known = [" ".join(text.split()) for text in content]
+    if shown == known:
+        return tuple(range(len(known)))
     if Counter(shown) != Counter(known):
         extra = [text for text in shown if text not in known]
         raise OptionError(

@@ -6,12 +6,12 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from phasefusion.answers import LETTERS, ParsedAnswer, normal, parse_answer
 from phasefusion.errors import DatasetError, OptionError
-from phasefusion.fusion import fuse
-from phasefusion.importers.distributions import Distribution, distribution
+from phasefusion.importers.distributions import Distribution, best_of, distribution
 from phasefusion.importers.model import Question, RawAnswer, RawQuestion, Settings
 from phasefusion.importers.options import order_of, resolve_gold, strip_once
 from phasefusion.importers.questions import Key
@@ -20,6 +20,9 @@ from phasefusion.importers.report import Findings
 #: Names of arms that mean something to the report.
 _OWN_ARMS = ("phase", "fusion", "vote", "union", "dense")
 _MAX_ALTERNATIVES = 5040
+
+#: Runs and copies show the same options in the same few orders.
+_order_of = lru_cache(maxsize=2**14)(order_of)
 
 PassId = tuple[str, str, str, int, tuple[int, ...]]
 
@@ -143,7 +146,7 @@ def order_in(
     if displayed is None or question.options is None:
         return tuple(range(n_options))
     try:
-        return order_of(displayed, question.options)
+        return _order_of(tuple(displayed), question.options)
     except OptionError as error:
         raise DatasetError(
             f"{where}: question {question.question_id!r}: {error}"
@@ -163,21 +166,17 @@ def make_passes(
     DatasetError
         If two answers of one pass differ, or as the parts say.
     """
+    drafts = list(_drafts(answers, questions, settings, findings))
+    wanted = [(i, draft.found) for i, draft in enumerate(drafts) if draft.found]
+    wanted = [(i, found) for i, found in wanted if drafts[i].is_replaced]
+    content = [in_content(found, drafts[i].order) for i, found in wanted]
+    names = [drafts[i].raw.question_id for i, _ in wanted]
+    best = dict(zip((i for i, _ in wanted), best_of(content, names), strict=True))
     taken: dict[PassId, tuple[RawAnswer, Made]] = {}
-    for raw in answers:
-        question = questions.get((raw.benchmark, raw.question_id))
-        if question is None:
-            findings.add(
-                "answer left out",
-                "its question is unusable or unknown",
-                raw.question_id,
-            )
-            continue
-        shown = None if raw.displayed is None else strip_once(raw.displayed)[0]
-        order = order_in(shown, raw.order, question, raw.where)
-        arm = _arm(raw)
-        key = (raw.benchmark, raw.question_id, arm, raw.phase_index, order)
-        made = _make(raw, question, order, arm, settings, findings)
+    for i, draft in enumerate(drafts):
+        raw, question, order = draft.raw, draft.question, draft.order
+        key = (raw.benchmark, raw.question_id, draft.arm, raw.phase_index, order)
+        made = _make(draft, best.get(i))
         if key in taken:
             other, before = taken[key]
             free = _free_order(key, taken, question)
@@ -189,12 +188,63 @@ def make_passes(
                     raw.question_id,
                 )
                 key = (*key[:4], free)
-                made = _make(raw, question, free, arm, settings, Findings())
+                draft = _draft(raw, question, free, settings, Findings())
+                made = _make(draft, best.get(i))
             else:
                 _check_same(raw, other, made, before, findings)
                 continue
         taken[key] = (raw, made)
         yield made
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A pass before the answers of distributions are known."""
+
+    raw: RawAnswer
+    question: Question
+    order: tuple[int, ...]
+    arm: str
+    parsed: ParsedAnswer
+    found: Distribution | None
+    is_replaced: bool
+
+
+def _drafts(
+    answers: Sequence[RawAnswer],
+    questions: Mapping[Key, Question],
+    settings: Settings,
+    findings: Findings,
+) -> Iterator[_Draft]:
+    for raw in answers:
+        question = questions.get((raw.benchmark, raw.question_id))
+        if question is None:
+            findings.add(
+                "answer left out",
+                "its question is unusable or unknown",
+                raw.question_id,
+            )
+            continue
+        shown = None if raw.displayed is None else strip_once(raw.displayed)[0]
+        order = order_in(shown, raw.order, question, raw.where)
+        yield _draft(raw, question, order, settings, findings)
+
+
+def _draft(
+    raw: RawAnswer,
+    question: Question,
+    order: tuple[int, ...],
+    settings: Settings,
+    findings: Findings,
+) -> _Draft:
+    arm = _arm(raw)
+    parsed = _parse(raw, question, order)
+    found = distribution(raw, question, order, findings, settings.strict)
+    is_replaced = False
+    if found is not None:
+        _check_stated(raw, parsed, found, findings)
+        is_replaced = _replaces(raw, parsed, found)
+    return _Draft(raw, question, order, arm, parsed, found, is_replaced)
 
 
 def _arm(raw: RawAnswer) -> str:
@@ -248,31 +298,21 @@ def _free_order(
     return None
 
 
-def _make(
-    raw: RawAnswer,
-    question: Question,
-    order: tuple[int, ...],
-    arm: str,
-    settings: Settings,
-    findings: Findings,
-) -> Made:
-    parsed = _parse(raw, question, order)
-    found = distribution(raw, question, order, findings, settings.strict)
+def _make(draft: _Draft, best: int | None) -> Made:
+    """Make the record of a pass; `best` is the answer of its distribution."""
+    raw, question, order = draft.raw, draft.question, draft.order
+    parsed, found = draft.parsed, draft.found
     same = question.same_options
     answer = None if parsed.answer is None else same[order[parsed.answer]]
     letter = None if parsed.answer is None else LETTERS[parsed.answer]
     path = "generate"
-    maxima: tuple[int, ...] = ()
-    if found is not None:
-        maxima = tuple(order[k] for k in found.maxima)
-        _check_stated(raw, parsed, found, findings)
-        if _replaces(raw, parsed, found):
-            path = "logit"
-            answer = _best(found, order, question)
-            # The position of the first equal option, as the letter that was credited.
-            letter = LETTERS[order.index(answer)]
-            parsed = ParsedAnswer(order.index(answer), "parsed", "logprobs")
-    record = _fields(raw, question, arm) | {
+    maxima = () if found is None else tuple(order[k] for k in found.maxima)
+    if draft.is_replaced and best is not None:
+        path, answer = "logit", best
+        # The position of the first equal option, as the letter that was credited.
+        letter = LETTERS[order.index(answer)]
+        parsed = ParsedAnswer(order.index(answer), "parsed", "logprobs")
+    record = _fields(raw, question, draft.arm) | {
         "order": list(order),
         "logprobs": None if found is None else list(found.logprobs),
         "answer": answer,
@@ -369,9 +409,9 @@ def _check_stated(
     )
 
 
-def _best(found: Distribution, order: Sequence[int], question: Question) -> int:
-    """Content index of the most probable option; ties by the question's priority."""
+def in_content(found: Distribution, order: Sequence[int]) -> list[float]:
+    """Log-probabilities of a pass in content space."""
     content = [0.0] * len(order)
     for k, value in zip(order, found.logprobs, strict=True):
         content[k] = value
-    return int(fuse([content], item_id=question.question_id).answer)
+    return content
