@@ -8,6 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from phasefusion._sources import model
+from phasefusion._sources.files import number
+from phasefusion._sources.findings import Findings
+from phasefusion._sources.golds import Golds, golden
+from phasefusion._sources.model import Question, RawQuestion
+from phasefusion._sources.questions import resolve
 from phasefusion.answers import LETTERS
 from phasefusion.datasets._drafts import Draft, Row
 from phasefusion.datasets._forms import FORMS
@@ -23,12 +29,7 @@ from phasefusion.datasets.videos import (
     is_file,
 )
 from phasefusion.errors import DatasetError, VideoError
-from phasefusion.importers import model
-from phasefusion.importers.files import number
-from phasefusion.importers.golds import Golds, golden, read_gold
-from phasefusion.importers.model import Question, RawQuestion
-from phasefusion.importers.questions import resolve
-from phasefusion.importers.report import Findings
+from phasefusion.importers.golds import read_gold
 from phasefusion.scoring.letters import misplaced
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._sources.findings import Findings
+from phasefusion._sources.model import Question, RawAnswer
 from phasefusion.errors import DatasetError
 from phasefusion.fusion import fuse_items
 from phasefusion.importers.logprobs import answer_position, letter_scores
-from phasefusion.importers.model import Question, RawAnswer
-from phasefusion.importers.report import Findings
 from phasefusion.scoring.letters import merge_repeats
 
 #: How far from 1 a sum may be that only rounding explains.

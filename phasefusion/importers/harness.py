@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from phasefusion.answers import LETTERS
-from phasefusion.errors import DatasetError
-from phasefusion.importers.files import (
+from phasefusion._sources.files import (
     Table,
     as_id,
     literal,
@@ -20,14 +18,14 @@ from phasefusion.importers.files import (
     text_list,
     whole,
 )
-from phasefusion.importers.model import (
+from phasefusion._sources.model import (
     RawAnswer,
     RawQuestion,
     Reading,
     Settings,
 )
-from phasefusion.importers.options import split_embedded, strip_once
-from phasefusion.importers.rows import (
+from phasefusion._sources.options import split_embedded
+from phasefusion._sources.rows import (
     GOLDS,
     PREDICTIONS,
     dotted,
@@ -37,6 +35,9 @@ from phasefusion.importers.rows import (
     text_of,
     video_of,
 )
+from phasefusion.answers import LETTERS
+from phasefusion.errors import DatasetError
+from phasefusion.scoring.letters import strip_letters
 
 _TASK = re.compile(r"(?P<stamp>.*?)_?samples_(?P<task>.+)\.jsonl")
 #: Fields of a samples line that are no score.
@@ -361,7 +362,7 @@ def _asked(row: Mapping[str, str]) -> tuple[str, ...]:
     options = options_of(row)
     if options is None:
         options = text_list(row.get("candidates"))
-    shown = sorted(" ".join(text.split()) for text in strip_once(options or ())[0])
+    shown = sorted(" ".join(text.split()) for text in strip_letters(options or ())[0])
     return (" ".join(row.get("question", "").split()), video_of(row), *shown)
 
 

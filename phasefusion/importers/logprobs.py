@@ -11,28 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from phasefusion.answers import (
-    CONTRADICTIONS,
-    LETTERS,
-    ParsedAnswer,
-    parse_answer,
-)
-from phasefusion.errors import DatasetError
-from phasefusion.importers.files import (
+from phasefusion._sources.files import (
     as_id,
     number,
     read_json,
     read_jsonl,
     whole,
 )
-from phasefusion.importers.model import (
+from phasefusion._sources.model import (
     RawAnswer,
     RawQuestion,
     Reading,
     Settings,
 )
-from phasefusion.importers.options import split_embedded
-from phasefusion.importers.rows import (
+from phasefusion._sources.options import split_embedded
+from phasefusion._sources.rows import (
     GOLDS,
     dotted,
     first,
@@ -40,6 +33,13 @@ from phasefusion.importers.rows import (
     text_of,
     video_of,
 )
+from phasefusion.answers import (
+    CONTRADICTIONS,
+    LETTERS,
+    ParsedAnswer,
+    parse_answer,
+)
+from phasefusion.errors import DatasetError
 
 #: What rounding of single log-probabilities can add up to.
 _MASS_TOLERANCE = 1e-3

@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from phasefusion._sources.files import whole
+from phasefusion._sources.findings import Findings
+from phasefusion._sources.model import Question, RawAnswer, RawQuestion, Settings
+from phasefusion._sources.options import order_of, resolve_gold
+from phasefusion._sources.questions import Key
 from phasefusion.answers import LETTERS, ParsedAnswer, normal, parse_answer
 from phasefusion.errors import DatasetError, OptionError
 from phasefusion.importers.distributions import Distribution, best_of, distribution
-from phasefusion.importers.model import Question, RawAnswer, RawQuestion, Settings
-from phasefusion.importers.options import order_of, resolve_gold, strip_once
-from phasefusion.importers.questions import Key
-from phasefusion.importers.report import Findings
+from phasefusion.scoring.letters import strip_letters
 
 #: Names of arms that mean something to the report.
 _OWN_ARMS = ("phase", "fusion", "vote", "union", "dense")
@@ -61,7 +63,7 @@ def count_options(
     most: Counter[str] = Counter()
     for raw in answers:
         if (raw.benchmark, raw.question_id) in unknown:
-            said = raw.index
+            said = position_of(raw, None)
             if said is None:
                 said = parse_answer(raw.text, len(LETTERS)).answer
             lists = (raw.logprobs, raw.probabilities, raw.order, raw.displayed)
@@ -100,7 +102,7 @@ def check_golds(
         question = found.get(key)
         if question is None or raw.gold in (None, "") or not question.gold:
             continue
-        options = None if raw.options is None else strip_once(raw.options)[0]
+        options = None if raw.options is None else strip_letters(raw.options)[0]
         gold = resolve_gold(raw.gold, options, question.n_options, raw.gold_kind)
         order = order_in(options, None, question, raw.where)
         content = {question.same_options[order[k]] for k in gold.indices}
@@ -225,7 +227,7 @@ def _drafts(
                 raw.question_id,
             )
             continue
-        shown = None if raw.displayed is None else strip_once(raw.displayed)[0]
+        shown = None if raw.displayed is None else strip_letters(raw.displayed)[0]
         order = order_in(shown, raw.order, question, raw.where)
         yield _draft(raw, question, order, settings, findings)
 
@@ -370,20 +372,34 @@ def _fields(raw: RawAnswer, question: Question, arm: str) -> dict[str, Any]:
     return found | dict(raw.extra)
 
 
+def position_of(raw: RawAnswer, shown: Sequence[str] | None) -> int | None:
+    """Position that an answer states as a number; None where it states none.
+
+    Digits as a text are one in predictions, unless they are the text of an option.
+    """
+    if raw.index is not None or raw.text is None or not raw.digits_are_index:
+        return raw.index
+    said = raw.text.strip()
+    if not (said.isascii() and said.isdigit()):
+        return None
+    return None if said in map(normal, shown or ()) else whole(said)
+
+
 def _parse(raw: RawAnswer, question: Question, order: Sequence[int]) -> ParsedAnswer:
     shown = (
         None if question.options is None else tuple(question.options[k] for k in order)
     )
-    if raw.index is None:
+    index = position_of(raw, shown)
+    if index is None:
         return parse_answer(raw.text, question.n_options if shown is None else shown)
-    if not 0 <= raw.index < question.n_options:
-        reason = f"index {raw.index} is not one of 0..{question.n_options - 1}"
+    if not 0 <= index < question.n_options:
+        reason = f"index {index} is not one of 0..{question.n_options - 1}"
         return ParsedAnswer(None, "invalid", reason=reason)
-    if raw.text is not None and shown is not None:
-        if normal(raw.text) != normal(shown[raw.index]):
-            reason = f"index {raw.index} is not the option of the text {raw.text!r}"
+    if raw.index is not None and raw.text is not None and shown is not None:
+        if normal(raw.text) != normal(shown[index]):
+            reason = f"index {index} is not the option of the text {raw.text!r}"
             return ParsedAnswer(None, "unparsed", reason=reason)
-    return ParsedAnswer(raw.index, "parsed", "index")
+    return ParsedAnswer(index, "parsed", "index")
 
 
 def _replaces(raw: RawAnswer, parsed: ParsedAnswer, found: Distribution) -> bool:

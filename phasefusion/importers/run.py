@@ -10,8 +10,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from phasefusion._sources.findings import Findings
+from phasefusion._sources.model import (
+    Question,
+    RawAnswer,
+    RawQuestion,
+    Reading,
+    Settings,
+)
+from phasefusion._sources.questions import (
+    Key,
+    gather,
+    resolve,
+    with_reference,
+)
+from phasefusion._versions import versions
 from phasefusion.errors import DatasetError
-from phasefusion.evaluate import versions
 from phasefusion.importers.checks import (
     add_findings,
     arm_counts,
@@ -21,26 +35,13 @@ from phasefusion.importers.checks import (
 )
 from phasefusion.importers.detect import READERS, Detected, format_of
 from phasefusion.importers.golds import read_gold, with_gold
-from phasefusion.importers.model import (
-    Question,
-    RawAnswer,
-    RawQuestion,
-    Reading,
-    Settings,
-)
 from phasefusion.importers.passes import (
     Made,
     check_golds,
     count_options,
     make_passes,
 )
-from phasefusion.importers.questions import (
-    Key,
-    gather,
-    resolve,
-    with_reference,
-)
-from phasefusion.importers.report import Findings, ImportReport
+from phasefusion.importers.report import ImportReport
 from phasefusion.records import RunWriter, pass_key
 
 #: What `protocol` is in the run.json of an imported run.

@@ -8,9 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from phasefusion.answers import LETTERS
-from phasefusion.errors import DatasetError
-from phasefusion.importers.files import (
+from phasefusion._sources.files import (
     number,
     number_list,
     read_json,
@@ -19,14 +17,16 @@ from phasefusion.importers.files import (
     text_list,
     whole,
 )
-from phasefusion.importers.model import (
+from phasefusion._sources.model import (
     RawAnswer,
     RawQuestion,
     Reading,
     Settings,
 )
-from phasefusion.importers.options import split_embedded
-from phasefusion.importers.rows import GOLDS, dotted, options_of
+from phasefusion._sources.options import split_embedded
+from phasefusion._sources.rows import GOLDS, dotted, options_of
+from phasefusion.answers import LETTERS
+from phasefusion.errors import DatasetError
 
 #: Fields that a mapping may name, with the columns that are tried without one.
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -188,7 +188,7 @@ def _mapped(
 ) -> RawAnswer:
     given = {name: _get(row, columns.get(name)) for name in FIELDS}
     value = given["answer"]
-    index = whole(value) if not isinstance(value, str) else _index_text(value, question)
+    index = None if isinstance(value, str) else whole(value)
     phase = _phase(given["phase"], where)
     n_phases = whole(given["n_phases"]) or 1
     phase_index = whole(given["phase_index"]) or 0
@@ -205,6 +205,7 @@ def _mapped(
         benchmark=question.benchmark,
         text=None if index is not None or value is None else str(value),
         index=index,
+        digits_are_index=True,
         arm=None if arm in (None, "") else str(arm),
         budget=whole(given["budget"]),
         displayed=question.options,
@@ -215,14 +216,6 @@ def _mapped(
         phase_index=phase_index,
         n_phases=n_phases,
     )
-
-
-def _index_text(value: str, question: RawQuestion) -> int | None:
-    """Index of an answer that is a number as text, unless it is an option's text."""
-    shown = value.strip()
-    if not (shown.isascii() and shown.isdigit()):
-        return None
-    return None if shown in (question.options or ()) else whole(shown)
 
 
 def _phase(value: object, where: str) -> Fraction | None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from phasefusion._sources import options, questions, rows, shapes
 from phasefusion.errors import OptionError, RecordError, UsageError
 from phasefusion.importers import (
     accuracy_by,
@@ -15,7 +16,6 @@ from phasefusion.importers import (
     logprobs,
     most_probable,
     n_distinct_orders,
-    options,
     order_of,
     resolve_gold,
     split_embedded,
@@ -30,7 +30,9 @@ LINE = (
 )
 
 
-@pytest.mark.parametrize("module", [options, logprobs, analysis, tables])
+@pytest.mark.parametrize(
+    "module", [options, rows, questions, shapes, logprobs, analysis, tables]
+)
 def test_examples(module):
     failed, attempted = doctest.testmod(module)
     assert (failed, attempted > 0) == (0, True)

@@ -184,3 +184,52 @@ class TestGaps:
         found = read("plain", write("q.csv", text), missing_videos="keep")
         assert [item.question_id for item in found] == ["r"]
         assert found.report.left_out[0].kind == "empty option"
+
+
+class TestDigits:
+    """A number is a position in every file of predictions, and a text is a text."""
+
+    OPTIONS = ("x", "y", "z")
+
+    def files(self, write, said):
+        row = {"question": "Q?", "options": [*self.OPTIONS], "gold": 0}
+        videomme = {"video_id": "v", "questions": [row | {"question_id": "q"}]}
+        videomme["questions"][0] |= {"response": said}
+        mlvu = {"question_type": "t", "candidates": [*self.OPTIONS], "question": "Q?"}
+        nested = "Q?\n" + "\n".join(
+            f"{letter}. {text}"
+            for letter, text in zip("ABC", self.OPTIONS, strict=True)
+        )
+        tempcompass = {"v": {"d": [{"question": nested, "prediction": said}]}}
+        return {
+            "csv": [row | {"id": "q", "prediction": said}],
+            "videomme": [videomme],
+            "mlvu": [mlvu | {"question_id": "q", "prediction": said}],
+            "tempcompass": tempcompass,
+            "by-id": {"q": said},
+            "egoschema": {"q": said},
+        }
+
+    @pytest.mark.parametrize("said", ["2", 2, " 2 "])
+    def test_is_a_position(self, write, take, said):
+        for form, value in self.files(write, said).items():
+            file = write(f"{form}.json", value)
+            _, (row,) = take(file, format=form, n_options=3)
+            assert (row["answer"], row["rule"]) == (2, "index"), form
+
+    def test_of_the_text_of_an_option(self, write, take):
+        self.OPTIONS = ("1", "2", "3")
+        files = self.files(write, "2")
+        for form in ("csv", "videomme", "mlvu", "tempcompass"):
+            _, (row,) = take(write(f"{form}.json", files[form]), format=form)
+            assert (row["answer"], row["rule"]) == (1, "text"), form
+        row = {"id": "q", "question": "Q?", "options": [*self.OPTIONS]}
+        _, (made,) = take(
+            write("by.json", files["by-id"]), questions=write("q.json", [row])
+        )
+        assert (made["answer"], made["rule"]) == (1, "text")
+
+    def test_of_a_model_is_no_answer(self, write, take):
+        text = VLM + "0,Q?,a,b,c,B,2\n"
+        _, (row,) = take(write("m_Lake.csv", text))
+        assert row["outcome"] == "unparsed"

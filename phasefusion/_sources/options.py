@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from phasefusion._sources.files import whole
+from phasefusion._sources.model import GoldKind
 from phasefusion.answers import normal
 from phasefusion.errors import OptionError
-from phasefusion.importers.files import whole
-from phasefusion.importers.model import GoldKind
 from phasefusion.scoring.letters import first_equal, strip_letters
 
 #: The name under which importers have it.

@@ -6,17 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from phasefusion._sources.findings import Findings
+from phasefusion._sources.model import GoldKind, Question, RawQuestion, Settings
+from phasefusion._sources.options import Gold, order_of, resolve_gold
 from phasefusion.answers import LETTERS
 from phasefusion.errors import DatasetError
-from phasefusion.importers.model import GoldKind, Question, RawQuestion, Settings
-from phasefusion.importers.options import (
-    Gold,
-    order_of,
-    resolve_gold,
-    strip_once,
-)
-from phasefusion.importers.report import Findings
-from phasefusion.scoring.letters import first_equal, misplaced
+from phasefusion.scoring.letters import first_equal, misplaced, strip_letters
 
 Key: TypeAlias = tuple[str, str]
 
@@ -36,7 +31,7 @@ def resolve(
     problem = _unusable(raw)
     options: tuple[str, ...] | None = None
     if raw.options is not None:
-        options, _ = strip_once(raw.options)
+        options, _ = strip_letters(raw.options)
         problem = problem or _unusable_options(options) or misplaced(raw.options)
     if problem:
         findings.add(
@@ -126,7 +121,7 @@ def same_question(a: RawQuestion, b: RawQuestion) -> bool:
     if a.question and b.question and a.question.split() != b.question.split():
         return False
     if a.options and b.options:
-        shown = [sorted(strip_once(raw.options or ())[0]) for raw in (a, b)]
+        shown = [sorted(strip_letters(raw.options or ())[0]) for raw in (a, b)]
         return shown[0] == shown[1]
     return True
 
@@ -164,7 +159,7 @@ def restated(
     """
     if raw.options is None or options is None:
         return raw.gold, raw.gold_kind, None
-    own, wanted = strip_once(raw.options)[0], strip_once(options)[0]
+    own, wanted = strip_letters(raw.options)[0], strip_letters(options)[0]
     order = order_of(own, wanted)
     if order == tuple(range(len(own))):
         return raw.gold, raw.gold_kind, None

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from phasefusion._sources.files import OPTION_COLUMN, literal, text_list, whole
 from phasefusion.answers import LETTERS
-from phasefusion.importers.files import OPTION_COLUMN, literal, text_list, whole
 
-_OPTION_LISTS = ("options", "option", "candidates", "choices", "mc_options")
+OPTION_LISTS = ("options", "option", "candidates", "choices", "mc_options")
 _VIDEO_NAMES = ("videoID", "video_id", "video", "video_name", "video_path", "q_uid")
 
 #: Names under which predictions are found.
@@ -40,7 +40,7 @@ def has(row: Mapping[str, Any], names: tuple[str, ...]) -> bool:
 
 def options_of(row: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Find the options of a row: a list, lettered columns or numbered columns."""
-    for name in _OPTION_LISTS:
+    for name in OPTION_LISTS:
         value = row.get(name)
         if isinstance(value, list | tuple) or (
             isinstance(value, str) and value.lstrip()[:1] in ("[", "(")
