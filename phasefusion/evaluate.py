@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from phasefusion import orders as option_orders
 from phasefusion._cached_clips import as_cache
 from phasefusion._runner import Arm, Runner, check_scorer
+from phasefusion._versions import versions as versions
 from phasefusion._video_checks import check_threads
 from phasefusion.datasets import Dataset, Item, load_questions, read
 from phasefusion.datasets.loading import warn_about
 from phasefusion.errors import DatasetError
 from phasefusion.grid import PhaseGrid
 from phasefusion.records import RunWriter
-from phasefusion.video import CacheArgument, ffmpeg_versions
+from phasefusion.video import CacheArgument
 
 if TYPE_CHECKING:
     from phasefusion.grid import By, Origin, Short
@@ -368,19 +369,4 @@ def _describe(scorer: Scorer) -> dict[str, Any]:
     return {
         "class": f"{kind.__module__}.{kind.__qualname__}",
         **(described() if callable(described) else {}),
-    }
-
-
-def versions() -> dict[str, Any]:
-    """Versions of what all passes of a run must share.
-
-    Those of the scorer's libraries are a matter of its ``describe()``.
-    """
-    from phasefusion import __version__
-
-    return {
-        "phasefusion": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "ffmpeg": ffmpeg_versions(),
     }
