@@ -13,10 +13,7 @@ from phasefusion._sources.files import whole
 from phasefusion._sources.model import GoldKind
 from phasefusion.answers import normal
 from phasefusion.errors import OptionError
-from phasefusion.scoring.letters import first_equal, strip_letters
-
-#: The name under which importers have it.
-strip_once = strip_letters
+from phasefusion.scoring.letters import first_equal
 
 #: Labels of options inside a question, as "A.", "(A)", "Option 1:", "Sentence B:".
 _LINE = re.compile(

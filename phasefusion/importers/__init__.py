@@ -15,7 +15,6 @@ from phasefusion._sources.options import (
     order_of,
     resolve_gold,
     split_embedded,
-    strip_once,
 )
 from phasefusion.answers import OUTCOMES, ParsedAnswer, parse_answer
 from phasefusion.importers.analysis import (
@@ -67,5 +66,4 @@ __all__ = [
     "read_questions",
     "resolve_gold",
     "split_embedded",
-    "strip_once",
 ]

@@ -19,9 +19,9 @@ from phasefusion.importers import (
     order_of,
     resolve_gold,
     split_embedded,
-    strip_once,
     tables,
 )
+from phasefusion.scoring.letters import strip_letters
 
 LINE = (
     st.text(st.characters(blacklist_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1)
@@ -52,14 +52,14 @@ def test_examples(module):
         (["A. x", "y"], ("A. x", "y")),
     ],
 )
-def test_strip_once(given, wanted):
-    assert strip_once(given)[0] == wanted
+def test_strip_letters(given, wanted):
+    assert strip_letters(given)[0] == wanted
 
 
 @given(st.lists(LINE, min_size=2, max_size=6))
 def test_one_letter_is_one_letter(texts):
     lettered = [f"{chr(65 + k)}. {text}" for k, text in enumerate(texts)]
-    assert strip_once(lettered) == (tuple(texts), True)
+    assert strip_letters(lettered) == (tuple(texts), True)
 
 
 @given(LINE, st.lists(LINE, min_size=2, max_size=6))
