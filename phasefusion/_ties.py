@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion import _core
-from phasefusion._random import tie_seeds
+from phasefusion._random import check_ids, tie_seed, tie_seeds
+from phasefusion.errors import StatisticsError
 
 
 class RowNumbers(Sequence[str]):
@@ -62,3 +63,34 @@ def pool_rows(
         for whole, part in zip(results, made, strict=True):
             whole[again] = part
     return results
+
+
+_WIDTH = 4 * np.finfo(np.float64).eps  # of what counts as equal, as in the kernel
+
+
+def tie_ids(item_ids: Sequence[str] | None, n_items: int) -> Sequence[str]:
+    """Ids of items for the tie priority: those given, or the row numbers."""
+    if item_ids is None:
+        return RowNumbers(n_items)
+    ids = check_ids(item_ids)
+    if len(ids) != n_items:
+        raise StatisticsError(f"{len(ids)} item ids were given for {n_items} items")
+    return ids
+
+
+def best_options(
+    posteriors: NDArray[np.float64], ids: Sequence[str], seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Best option of each row (n, K), and whether it was tied, as `fuse` has them.
+
+    Options within 4 epsilon of the best are tied, and the item's priority chooses.
+    """
+    best = posteriors.max(axis=1, keepdims=True)
+    equal = posteriors >= best - _WIDTH * best
+    answers = equal.argmax(axis=1)
+    tied = np.asarray(equal.sum(axis=1) > 1)
+    for row in np.flatnonzero(tied).tolist():
+        own = tie_seed(ids[row], seed)
+        order = _core.permutations(own, posteriors.shape[1], 1)[0]
+        answers[row] = order[equal[row, order].argmax()]
+    return answers, tied

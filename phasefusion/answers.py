@@ -18,6 +18,10 @@ Outcome: TypeAlias = Literal["parsed", "invalid", "refused", "unparsed", "missin
 OUTCOMES: tuple[Outcome, ...] = ("parsed", "invalid", "refused", "unparsed", "missing")
 
 
+#: How the reason begins where a text says two things.
+CONTRADICTIONS = ("names several options", "the letter is")
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
     """What a generated text says.

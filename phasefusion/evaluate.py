@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import orjson
 
 from phasefusion._cached_clips import as_cache
 from phasefusion._runner import Runner
 from phasefusion._scorer_checks import check_scorer
+from phasefusion._versions import versions as versions
 from phasefusion._video_checks import check_threads
 from phasefusion.datasets import Dataset, Item, load_questions, read
 from phasefusion.datasets.loading import warn_about
@@ -29,7 +29,7 @@ from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
 from phasefusion.protocols.stages import lowest_margins
 from phasefusion.records import RunWriter, read_passes
-from phasefusion.video import CacheArgument, ffmpeg_versions
+from phasefusion.video import CacheArgument
 
 if TYPE_CHECKING:
     from phasefusion.grid import By, Origin, Short
@@ -370,18 +370,3 @@ def _check_items(items: Sequence[Item]) -> None:
                 f"ids must be unique within a benchmark ({item.benchmark!r})"
             )
         seen.add((item.benchmark, item.question_id))
-
-
-def versions() -> dict[str, Any]:
-    """Versions of what all passes of a run must share.
-
-    Those of the scorer's libraries are a matter of its ``describe()``.
-    """
-    from phasefusion import __version__
-
-    return {
-        "phasefusion": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "ffmpeg": ffmpeg_versions(),
-    }

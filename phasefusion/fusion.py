@@ -47,6 +47,9 @@ class FusedPosterior(Result):
     (M,) where every order was pooled over the phases on its own, and nothing else; "P"
     is (S,) or (S, M), as in the log-probabilities that were given.
 
+    The arrays are parts of one block of memory, which any of them keeps alive: of a
+    large result keep ``result.answer.copy()`` where the rest may go.
+
     Attributes
     ----------
     posterior : ndarray, shape (..., K), float64

@@ -126,8 +126,8 @@ choose_difference(void)
 }
 
 pf_status
-pf_frames_distance(const uint8_t *a, const uint8_t *b, size_t n_pair, size_t n_px,
-        pf_distance kind, double *PF_RESTRICT distance)
+pf_distance_measure_pairs(const uint8_t *a, const uint8_t *b, size_t n_pair,
+        size_t n_px, pf_distance kind, double *PF_RESTRICT distance)
 {
     const difference_fn difference = choose_difference();
     size_t n_bytes;

@@ -27,7 +27,7 @@ enum { PF_HISTOGRAM_WIDTH = 8, PF_HISTOGRAM_BINS = 256 / PF_HISTOGRAM_WIDTH };
  * PF_EINVAL when n_px is 0 or kind is none of the above, PF_EOVERFLOW when 3 n_px or
  * the squares' sum would not fit.
  */
-PF_NODISCARD pf_status pf_frames_distance(const uint8_t *a, const uint8_t *b,
+PF_NODISCARD pf_status pf_distance_measure_pairs(const uint8_t *a, const uint8_t *b,
         size_t n_pair, size_t n_px, pf_distance kind, double *PF_RESTRICT distance);
 
 #endif /* PF_DISTANCE_H */

@@ -55,8 +55,9 @@ typedef struct pf_pass_batch {
  * n_valid           (n_item,): valid passes
  * pass_answer       (n_item, n_pass), pass_margin_nats (n_item, n_pass): the same two
  *                   for every pass alone; -1 and NaN for an invalid one. Both NULL
- * where they are not wanted, which is quicker pass_state        (n_item, n_pass): a
- * pf_pass_state
+ *                   where they are not wanted, which is quicker
+ *
+ * pass_state        (n_item, n_pass): a pf_pass_state
  */
 typedef struct pf_fused {
     double *posterior;

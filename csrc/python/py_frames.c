@@ -460,7 +460,7 @@ frames_distance(PyObject *module, PyObject *args)
     to = PyArray_DATA(PF_ARRAY(distances));
 
     Py_BEGIN_ALLOW_THREADS
-    st = pf_frames_distance(
+    st = pf_distance_measure_pairs(
             from_a, from_b, (size_t)shape[0], (size_t)shape[1], (pf_distance)kind, to);
     Py_END_ALLOW_THREADS
 

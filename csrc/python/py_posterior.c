@@ -24,8 +24,8 @@ typedef struct result_plan {
     size_t item_bytes; /* of one element */
 } result_plan;
 
-/* bytes of one array, rounded up so that the next one begins on a cache line of its
- * own; false when they do not fit */
+/* bytes of one array, rounded up to 64: the next one is as well aligned as the block,
+ * which NumPy aligns for every type; false when they do not fit */
 static bool
 padded_bytes(const result_plan *plan, size_t *n_bytes)
 {
@@ -81,7 +81,8 @@ new_part(PyObject *block, const result_plan *plan, char *data)
 
 /* A tuple of new arrays for n_item items, and their data in *fused. They share one
  * block of memory: many blocks of a megabyte go back to the system when they are freed,
- * and every call would begin with a fault a page. */
+ * and every call would begin with a fault a page. The block lives as long as any of
+ * them, so who keeps a small one for long copies it. */
 static PyObject *
 new_fused(const npy_intp *shape, bool with_passes, pf_fused *fused)
 {

@@ -329,13 +329,12 @@ def discordant_totals(
 ) -> list[int]:
     """Totals b + c with b - c = net for which McNemar's p prints as the figure.
 
-    The test is 'exact', 'midp', 'chi2' or 'corrected'.
+    Without any discordant pair p is 1. The test is 'exact', 'midp', 'chi2' or
+    'corrected'.
     """
     if most > _MAX_PAIRS:
         raise Uncomputable(f"most is {most}; at most {_MAX_PAIRS} pairs are tried")
-    totals = np.arange(max(abs(net), 1), most + 1, 2 if net else 1)
-    if net == 0:
-        totals = totals[totals % 2 == 0]
+    totals = np.arange(abs(net), most + 1, 2)
     values = _mcnemar_p(totals, abs(net), test)
     fits = [printed_as(float(one), p) for one in values]
     return [int(n) for n in totals[np.array(fits, bool)]]
@@ -345,10 +344,11 @@ def _mcnemar_p(totals: Any, net: int, test: str) -> Any:
     from scipy.special import bdtr, chdtrc
 
     least = (totals - net) // 2
+    some = np.maximum(totals, 1)  # without a pair the net is 0 too
     if test == "chi2":
-        return chdtrc(1, net**2 / totals)
+        return chdtrc(1, net**2 / some)
     if test == "corrected":
-        return chdtrc(1, max(net - 1, 0) ** 2 / totals)
+        return chdtrc(1, max(net - 1, 0) ** 2 / some)
     tail = bdtr(least, totals, 0.5)
     if test == "exact":
         return np.where(net <= 1, 1.0, np.minimum(1.0, 2 * tail))

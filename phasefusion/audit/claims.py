@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
-from phasefusion.audit import evaluation, language
+from phasefusion.audit import evaluation, language, rounding
 from phasefusion.audit.figures import Figure, parse_figure
 from phasefusion.audit.reading import Node, Place, nearest, read
 from phasefusion.errors import AuditError
@@ -280,7 +280,7 @@ class _File:
 
     def _check_name(self, name: str, node: Node, what: str) -> None:
         valid = name.isascii() and name.isidentifier() and not name.startswith("_")
-        if not valid or name in language.WORDS or name == evaluation.VALUE:
+        if not valid or name in language.WORDS or name == rounding.VALUE:
             node.fail(
                 f"{name!r} cannot name a {what}: letters, digits and _ can, beginning "
                 f"with a letter, but not {', '.join((*language.WORDS, 'value'))}"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +16,7 @@ from phasefusion.audit import language, statistics
 from phasefusion.audit.arithmetic import FUNCTIONS, Function
 from phasefusion.audit.figures import Figure
 from phasefusion.audit.reading import nearest
+from phasefusion.audit.rounding import VALUE, Roundings
 from phasefusion.audit.values import (
     CONVERT,
     MAX_LIST,
@@ -30,16 +30,14 @@ from phasefusion.audit.values import (
 )
 from phasefusion.errors import AuditError, PhaseFusionError
 
-#: Rounded figures whose roundings are combined: two to that power.
-MAX_ROUNDED = 8
 #: Parts evaluated for one claim, all combinations of roundings together.
 MAX_STEPS = 200_000
 #: Steps that a call counts as, by group; others are one.
 COSTS = {"tests": 500, "figures": 50, "statistics": 500}
 #: Computed numbers this close are equal, relative to the greater or absolutely.
 CLOSE = 1e-9
-#: The value a claim computes, and the form that is written as a call but is none.
-VALUE, SPAN = "value", "span"
+#: The form that is written as a call but is none.
+SPAN = "span"
 
 
 class Source(Protocol):
@@ -134,41 +132,12 @@ class Evaluator:
         """
         return _plain_figure(self._evaluate(term, {**self.figures, VALUE: value}))
 
-    def roundings(self, term: language.Term) -> list[Mapping[str, Figure]]:
-        """Every combination of the least and greatest values the figures stand for.
-
-        Raises
-        ------
-        Uncomputable
-            If that would be too many.
-        """
-        used = sorted(names_in(term) & set(self.figures))
-        rounded = [self.figures[name] for name in used if self.figures[name].rounded]
-        if len(rounded) > MAX_ROUNDED:
-            raise Uncomputable(
-                f"{len(rounded)} rounded figures are in one expression; what rounding "
-                f"can do is tried for at most {MAX_ROUNDED}"
-            )
-        signs = itertools.product((-1, 1), repeat=len(rounded))
-        return [
-            {
-                one.name: replace(one, value=one.value + sign * one.half_unit)
-                for one, sign in zip(rounded, chosen, strict=True)
-            }
-            for chosen in signs
-        ]
-
     def under(
         self, term: language.Term, values: Mapping[str, Figure], value: Any = None
     ) -> Any:
         """Evaluate with some figures at other values than the printed ones."""
         names = {**self.figures, **values, VALUE: value}
         return _plain_figure(self._evaluate(term, names))
-
-    def span(self, term: language.Term) -> list[float]:
-        """Least and greatest number that an expression takes over all roundings."""
-        found = [number(self.under(term, values)) for values in self.roundings(term)]
-        return [min(found), max(found)]
 
     def _spend(self, steps: int) -> None:
         self._steps += steps
@@ -222,7 +191,7 @@ class Evaluator:
 
     def _call(self, call: language.Call, names: Mapping[str, Any]) -> Any:
         if call.name == SPAN:
-            return self.span(call.arguments[0])
+            return Roundings(self, call.arguments[0]).span()
         own = FUNCTIONS.get(call.name)
         self._spend(COSTS.get("statistics" if own is None else own.group, 1))
         arguments = [self._evaluate(one, names) for one in call.arguments]

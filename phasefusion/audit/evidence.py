@@ -22,6 +22,7 @@ from phasefusion.audit.values import (
     Uncomputable,
     describe,
 )
+from phasefusion.report.items import cluster_name
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
@@ -273,18 +274,22 @@ def option_counts(run: Source) -> Column:
 
 @function("runs, by item")
 def clusters(run: Source, by: str = "video") -> Column:
-    """Labels to cluster by: 'video', 'question', 'benchmark' or 'type'."""
+    """Labels to cluster by: 'video', 'question', 'benchmark' or 'type'.
+
+    An item whose video or type is not known is its own cluster.
+    """
     table, _, ids = _items(run)
-    fields = {
-        "video": "video_id",
-        "question": "question_id",
-        "benchmark": "benchmark",
-        "type": "type",
-    }
-    if by not in fields:
-        raise Uncomputable(f"by is {by!r}: {nearest(by, fields)}")
-    found = [str(getattr(info, fields[by])) for info in table.items]
+    known = ("video", "question", "benchmark", "type")
+    if by not in known:
+        raise Uncomputable(f"by is {by!r}: {nearest(by, known)}")
+    found = [_cluster(info, by) for info in table.items]
     return Column(np.array(found, object), ids, f"{run.name} {by}")
+
+
+def _cluster(info: Any, by: str) -> str:
+    if by == "benchmark" or (by == "type" and info.type):
+        return str(getattr(info, by))
+    return "\0".join(cluster_name(info, "video" if by == "video" else "question"))
 
 
 # ------------------------------------------------------------------ columns

@@ -47,6 +47,11 @@ class Figure:
     unit: str = ""
     where: str = ""
 
+    @property
+    def original(self) -> Figure:
+        """The figure as it is printed."""
+        return self
+
     def __float__(self) -> float:
         return float(self.value)
 
@@ -68,6 +73,35 @@ class Figure:
         if not self.unit or self.unit == "count":
             return self.text
         return f"{self.text} {self.unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved(Figure):
+    """A figure at another value that prints as it does.
+
+    As a number it is that value; what takes a figure takes the printed one.
+    """
+
+    printed: Figure | None = None
+
+    @classmethod
+    def of(cls, figure: Figure, value: Fraction | float) -> Moved:
+        """Move a figure."""
+        return cls(
+            figure.name,
+            figure.text,
+            Fraction(value),
+            figure.half_unit,
+            figure.relation,
+            figure.unit,
+            figure.where,
+            figure,
+        )
+
+    @property
+    def original(self) -> Figure:
+        """The figure as it is printed."""
+        return self if self.printed is None else self.printed
 
 
 def parse_figure(

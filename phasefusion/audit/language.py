@@ -165,8 +165,13 @@ def terms(term: Term) -> Iterator[Term]:
     while waiting:
         one = waiting.pop()
         yield one
-        for field in fields(one):
-            waiting.extend(_inside(getattr(one, field.name)))
+        waiting.extend(parts(one))
+
+
+def parts(term: Term) -> Iterator[Term]:
+    """Parts of an expression next below it."""
+    for field in fields(term):
+        yield from _inside(getattr(term, field.name))
 
 
 def _inside(value: object) -> Iterator[Term]:

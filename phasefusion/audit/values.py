@@ -144,7 +144,13 @@ def figure(value: Any) -> Figure:
         raise Uncomputable(
             f"a printed figure is wanted by its name, this is {describe(value)}"
         )
-    return value
+    return value.original
+
+
+def _anything(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_anything(one) for one in value]
+    return value.original if isinstance(value, Figure) else value
 
 
 def _figures(value: Any) -> list[Figure]:
@@ -199,7 +205,7 @@ def argument(value: Any) -> Any:
 
 #: By the name of the annotation of a parameter.
 CONVERT: dict[str, Callable[[Any], Any]] = {
-    "Any": lambda value: value,
+    "Any": _anything,
     "Column": column,
     "Count": count,
     "Figure": figure,

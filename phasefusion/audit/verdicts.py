@@ -11,6 +11,8 @@ from phasefusion.audit.arithmetic import printed_as, printed_bounds
 from phasefusion.audit.claims import Claim, Claims, Expression, Formula, Reading
 from phasefusion.audit.evaluation import Evaluator, names_in, same
 from phasefusion.audit.figures import Figure
+from phasefusion.audit.language import List, Term
+from phasefusion.audit.rounding import Roundings
 from phasefusion.audit.values import Column, Uncomputable, describe
 
 AGREES, DIFFERS, UNKNOWN = "agrees", "differs", "cannot be computed"
@@ -186,7 +188,7 @@ class _Judge:
                 return verdict, reason
             reasons.append(reason)
         if reading.holds is not None:
-            verdict, reason = self._true(reading.holds, computed)
+            verdict, reason = self._true(reading.holds, computed, reading.compute)
             if verdict != AGREES:
                 return verdict, reason
             reasons.append(reason)
@@ -216,11 +218,9 @@ class _Judge:
         if printed_as(computed, published, tolerance):
             return AGREES, wanted
         if self._wrong == INCONSISTENT and isinstance(formula, Expression):
-            least, most = self._evaluator.span(formula.term)
-            low, high = printed_bounds(published, tolerance)
-            if least <= high and most >= low:
-                reached = f"rounding of the figures allows {show([least, most])}"
-                return AGREES, reached
+            rounding = Roundings(self._evaluator, formula.term)
+            if rounding.reaches(*printed_bounds(published, tolerance)):
+                return AGREES, f"rounding of the figures allows {published.text}"
         return (
             self._wrong,
             f"{show(computed)} is not {wanted.replace('prints as ', '')}",
@@ -252,21 +252,34 @@ class _Judge:
             return self._wrong, "; ".join(wrong)
         return AGREES, "; ".join(dict.fromkeys(reason for _, reason in found))
 
-    def _true(self, holds: Expression, computed: Any) -> tuple[str, str]:
+    def _true(
+        self, holds: Expression, computed: Any, formula: Formula
+    ) -> tuple[str, str]:
         """Whether a relation holds as printed, or under some rounding."""
         if self._truth(self._evaluator.value(holds.term, computed)):
             return AGREES, f"{_relation(holds)} holds"
         if self._wrong == DIFFERS:
             return DIFFERS, f"{_relation(holds)} does not hold"
-        for values in self._evaluator.roundings(holds.term):
-            if self._truth(self._evaluator.under(holds.term, values, computed)):
-                return AGREES, f"{_relation(holds)} holds within the printed digits"
+        rounding = Roundings(self._evaluator, holds.term, _term(formula), computed)
+        if rounding.allows(self._truth):
+            return AGREES, f"{_relation(holds)} holds within the printed digits"
         return INCONSISTENT, f"{_relation(holds)} does not hold"
 
     def _truth(self, value: Any) -> bool:
         if not isinstance(value, bool):
             raise Uncomputable(f"holds must be true or false, it is {describe(value)}")
         return value
+
+
+def _term(formula: Formula) -> Term | None:
+    """Return what `value` stands for as one expression, where it is one."""
+    if isinstance(formula, Expression):
+        return formula.term
+    if isinstance(formula, list):
+        items = [_term(one) for one in formula]
+        known = tuple(one for one in items if one is not None)
+        return List(0, known) if len(known) == len(items) else None
+    return None
 
 
 def _relation(holds: Expression) -> str:

@@ -130,6 +130,7 @@ def merge(
             "passes": made.n_passes,
             "identical": made.n_identical,
             "conflicts": made.n_conflicts,
+            "without_run": list(map(str, made.without_run)),
             "first": [{n: getattr(c, n) for n in names} for c in shown],
         }
         print(json.dumps(found))
@@ -145,6 +146,9 @@ def merge(
             print(f"not written: {counts}")
         else:
             print(f"written: {made.written}, {made.n_passes} passes; {counts}")
+            if made.without_run and made.written.suffix != ".jsonl":
+                lacking = ", ".join(map(str, made.without_run))
+                print(f"without run.json, which these do not have: {lacking}")
     if made.written is None:
         raise typer.Exit(WRONG)
 
@@ -195,6 +199,7 @@ def export(
             "path": str(made.path),
             "passes": made.n_passes,
             "left_out": made.left_out,
+            "arms": made.arms,
             "hashed": made.is_hashed,
         }
         print(json.dumps(found))
@@ -202,6 +207,8 @@ def export(
     print(f"written: {made.path}, {made.n_passes} passes")
     if made.left_out:
         print(f"left out: {', '.join(made.left_out)}")
+    for name, new in made.arms.items():
+        print(f"arm {name!r} is now {new!r}")
 
 
 @records.command(

@@ -119,8 +119,9 @@ class Outcome:
     ----------
     both, only_a, only_b : int
         Items that both, or only one side answers right.
-    neither_same, neither_different : int
-        Items that both get wrong, with the same answer and with different ones.
+    neither_same, neither_different, neither_unknown : int
+        Items that both get wrong: with the same answer, with different ones, and where
+        one of them or both gave no answer.
     difference : ClusteredMean
         A minus B, a fraction, with its 95 % interval.
     mcnemar : McNemar
@@ -135,6 +136,7 @@ class Outcome:
     only_b: int
     neither_same: int
     neither_different: int
+    neither_unknown: int
     difference: ClusteredMean
     mcnemar: McNemar
     clustered: ClusteredMcNemar
@@ -418,6 +420,7 @@ def _outcome(
         return None
     right = [np.array([s.items[k].answer == gold[k] for k in used]) for s in (a, b)]
     same = np.array([a.items[k].answer == b.items[k].answer for k in used])
+    known = np.array([None not in (a.items[k].answer, b.items[k].answer) for k in used])
     values = differences_of(a, b, used)
     labels = cluster_labels(a, b, used, cluster)
     only_a, only_b = discordant(*right)
@@ -426,8 +429,9 @@ def _outcome(
         both=int((right[0] & right[1]).sum()),
         only_a=only_a,
         only_b=only_b,
-        neither_same=int((neither & same).sum()),
-        neither_different=int((neither & ~same).sum()),
+        neither_same=int((neither & known & same).sum()),
+        neither_different=int((neither & known & ~same).sum()),
+        neither_unknown=int((neither & ~known).sum()),
         difference=clustered_mean(values, labels),
         mcnemar=mcnemar(only_a, only_b),
         clustered=clustered_mcnemar(values, labels),

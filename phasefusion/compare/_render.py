@@ -144,6 +144,7 @@ def _answers(made: Comparison) -> Section:
                 ("only B right", outcome.only_b),
                 ("both wrong, same answer", outcome.neither_same),
                 ("both wrong, different answers", outcome.neither_different),
+                ("both wrong, not both answered", outcome.neither_unknown),
             )
         ]
     return Section("Answers", ("", "items", ""), tuple(rows))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from phasefusion.errors import RecordError
 from phasefusion.records import ItemInfo, iter_passes, read_passes, read_run
+from phasefusion.report.items import cluster_name
 from phasefusion.report.table import Table, build
 
 Key: TypeAlias = tuple[str, str]
@@ -250,10 +251,8 @@ def cluster_labels(
     names: dict[tuple[str, str, str], int] = {}
     found = []
     for key in keys:
-        video = a.items[key].info.video_id or b.items[key].info.video_id
-        name = (key[0], "question", key[1])
-        if cluster == "video" and video:
-            name = (key[0], "video", video)
+        info = a.items[key].info
+        name = cluster_name(info if info.video_id else b.items[key].info, cluster)
         found.append(names.setdefault(name, len(names)))
     return np.array(found, np.int64)
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from phasefusion._sources.files import OPTION_COLUMN, as_id, whole
+from phasefusion._sources.model import GoldKind, RawQuestion
+from phasefusion._sources.rows import (
+    GOLDS,
+    OPTION_LISTS,
+    first,
+    strata_of,
+    text_of,
+)
 from phasefusion.answers import LETTERS, normal
 from phasefusion.errors import DatasetError
-from phasefusion.importers.files import as_id, whole
-from phasefusion.importers.model import GoldKind, RawQuestion
-from phasefusion.importers.options import split_embedded
-from phasefusion.importers.rows import GOLDS, first, options_of, strata_of, text_of
 
-_NUMBERED = re.compile(r"(?:option|choice|a)[ _]?(\d{1,2})", re.IGNORECASE)
-_LISTS = ("options", "option", "candidates", "choices", "mc_options")
 #: Fields that a question has elsewhere; `Item.extra` keeps all others.
 _CONSUMED = {
-    *_LISTS,
+    *OPTION_LISTS,
     *GOLDS,
     "",
     "question",
@@ -88,8 +90,7 @@ class Row:
             for name, value in self.fields.items()
             if name not in _CONSUMED
             and name not in without
-            and not _NUMBERED.fullmatch(name)
-            and not (len(name) == 1 and name in LETTERS)
+            and not OPTION_COLUMN.fullmatch(name)
         }
 
 
@@ -130,61 +131,6 @@ class Draft:
     offset_s: object = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[tuple[str, str, str], ...] = ()
-
-
-def find_options(fields: Mapping[str, Any]) -> tuple[str, ...] | None:
-    r"""Options of a row: a list, a text of one a line, or one a field.
-
-    A field that is empty between others is an empty option, so that the numbers of the
-    options after it stay.
-
-    Examples
-    --------
-    >>> find_options({"a0": "cat", "a1": None, "a2": "dog", "a3": None})
-    ('cat', '', 'dog')
-    >>> find_options({"options": "A. cat\nB. dog"})
-    ('cat', 'dog')
-    """
-    listed = any(isinstance(fields.get(name), list | str) for name in _LISTS)
-    if not listed:
-        numbered = _numbered(fields)
-        if numbered is not None:
-            return numbered
-    found = options_of(fields)
-    if found is not None:
-        return found
-    for name in _LISTS:
-        value = fields.get(name)
-        if isinstance(value, str):
-            options = split_embedded("\n" + value)[1]
-            if options:
-                return options
-    return None
-
-
-def _numbered(fields: Mapping[str, Any]) -> tuple[str, ...] | None:
-    found: dict[int, str] = {}
-    for name, value in fields.items():
-        match = _NUMBERED.fullmatch(name)
-        if match:
-            found.setdefault(int(match[1]), text_of(value) or "")
-    if not found:
-        return None
-    start = 0 if 0 in found else 1
-    texts = [found.get(k, "") for k in range(start, max(found) + 1)]
-    while texts and not texts[-1]:
-        texts.pop()
-    return tuple(texts) if len(texts) >= 2 else None
-
-
-def embedded(
-    text: str | None, options: tuple[str, ...] | None
-) -> tuple[str | None, tuple[str, ...] | None]:
-    """Split options out of a question that has them, unless they are elsewhere."""
-    if options is not None or text is None:
-        return text, options
-    stem, found = split_embedded(text)
-    return (stem, found) if found else (text, None)
 
 
 def index_gold(gold: object) -> GoldKind:

@@ -6,23 +6,19 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from phasefusion.answers import normal
+from phasefusion._sources.model import GoldKind, RawQuestion
+from phasefusion._sources.rows import GOLDS, first
+from phasefusion._sources.shapes import UUID, embedded, find_options, tempcompass_asked
 from phasefusion.datasets._drafts import (
     Draft,
     Row,
-    embedded,
-    find_options,
     index_and_text,
     index_gold,
     text_gold,
     without_filler,
 )
 from phasefusion.errors import DatasetError
-from phasefusion.importers.model import GoldKind, RawQuestion
-from phasefusion.importers.options import strip_once
-from phasefusion.importers.rows import GOLDS, first
 
-UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 #: A clip that is named after its video, its start and its end in seconds.
 CLIP = re.compile(r"(?P<video>.+)_(?P<start>\d+(?:\.\d+)?)_(?P<end>\d+(?:\.\d+)?)")
 _YOUTUBE = re.compile(r"(?:v=|youtu\.be/|/embed/|/shorts/)([\w-]{11})")
@@ -260,11 +256,7 @@ def tempcompass(row: Row) -> Draft:
         raise DatasetError(f"{row.where}: asks for a caption, and has no options")
     video = row.name("video_id")
     dimension = row.maybe("dim") or row.maybe("dimension") or ""
-    text, options = embedded(row.text("question"), find_options(row.fields))
-    gold = first(row.fields, ("answer", "gt-answer"))
-    if options is None and normal(str(gold)) in ("yes", "no"):
-        options, gold = ("yes", "no"), normal(str(gold))
-    shown = sorted(normal(option) for option in strip_once(options or ())[0])
+    text, options, gold, group = tempcompass_asked(row.fields, video, dimension)
     question = RawQuestion(
         where=row.where,
         question_id=row.task,
@@ -275,7 +267,7 @@ def tempcompass(row: Row) -> Draft:
         gold_kind="auto",
         video_id=video,
         type=dimension or None,
-        group="\n".join([video, dimension, *shown]) if options else None,
+        group=group,
     )
     extra = row.extra("video_id", "dim", "dimension", "gt-answer")
     return Draft(question, (video,), extra=extra)

@@ -8,12 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from phasefusion._sources import model
+from phasefusion._sources.files import number
+from phasefusion._sources.findings import Findings
+from phasefusion._sources.golds import Golds, golden
+from phasefusion._sources.model import Question, RawQuestion
+from phasefusion._sources.questions import resolve
 from phasefusion.answers import LETTERS
 from phasefusion.datasets._drafts import Draft, Row
 from phasefusion.datasets._forms import FORMS
 from phasefusion.datasets._shapes import detect, rows_of
 from phasefusion.datasets._sources import Source, plain
-from phasefusion.datasets.item import Item, SubtitleSource, bounds, check_letters
+from phasefusion.datasets.item import Item, SubtitleSource, bounds
 from phasefusion.datasets.report import Dataset, DatasetReport, Problem, some
 from phasefusion.datasets.videos import (
     SUBTITLE_SUFFIXES,
@@ -23,12 +29,8 @@ from phasefusion.datasets.videos import (
     is_file,
 )
 from phasefusion.errors import DatasetError, VideoError
-from phasefusion.importers import model
-from phasefusion.importers.files import number
-from phasefusion.importers.model import Question, RawQuestion
-from phasefusion.importers.questions import resolve
-from phasefusion.importers.report import Findings
-from phasefusion.importers.run import read_gold
+from phasefusion.importers.golds import read_gold
+from phasefusion.scoring.letters import misplaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ class Reader:
 
     # -- one question -------------------------------------------------------
 
-    def _read_row(self, row: Row, golds: Mapping[str, RawQuestion]) -> None:
+    def _read_row(self, row: Row, golds: Golds) -> None:
         question_id = ""
         try:
             draft = self._drafted(row, golds)
@@ -146,17 +148,21 @@ class Reader:
         except _LeftOut as reason:
             self._leave_out(question_id, reason.kind, str(reason), row.where)
 
-    def _drafted(self, row: Row, golds: Mapping[str, RawQuestion]) -> Draft:
+    def _drafted(self, row: Row, golds: Golds) -> Draft:
         try:
             draft = self._form.read(row)
         except DatasetError as error:
             reason = str(error).removeprefix(f"{row.where}: ")
             raise _LeftOut("unreadable", reason) from None
         raw = draft.question
-        given = golds.get(raw.question_id)
-        if given is not None:
-            raw = replace(raw, gold=given.gold, gold_kind=given.gold_kind)
         raw = replace(raw, benchmark=self._settings.benchmark(raw.benchmark))
+        given = golds.take(raw.benchmark, raw.question_id)
+        if given is not None:
+            raw, problem = golden(raw, given)
+            if problem is not None:
+                self._unusable_gold.append(
+                    Problem(raw.question_id, problem.kind, problem.reason, given.where)
+                )
         return replace(draft, question=raw)
 
     def _is_repeat(self, raw: RawQuestion) -> bool:
@@ -305,16 +311,17 @@ class Reader:
 
     # -- gold of its own file -----------------------------------------------
 
-    def _check_golds(self, golds: Mapping[str, RawQuestion]) -> None:
+    def _check_golds(self, golds: Golds) -> None:
         if not golds:
             return
-        known = [name for _, name in self._seen]
-        unknown = sorted(set(golds) - set(known))
-        if len(unknown) == len(golds):
+        unknown = sorted(name for _, name in set(golds.keys) - golds.taken)
+        if not golds.taken:
+            known = [name for _, name in self._seen]
             raise DatasetError(
                 f"no id of the gold is in the questions: gold has {some(unknown)}, "
                 f"questions have {some(known)}"
             )
+        golds.check(name for name, _ in self._seen)
         for name in unknown:
             self._findings.add("gold without question", "not used", name)
 
@@ -325,10 +332,9 @@ def _checked(raw: RawQuestion, findings: Findings) -> Question:
         raise _LeftOut("no options", "has no options that can be read")
     if raw.question is None or not raw.question.strip():
         raise _LeftOut("empty question", "the question is empty")
-    try:
-        check_letters(raw.options, "options")
-    except DatasetError as error:
-        raise _LeftOut("ambiguous letters", str(error)) from None
+    ambiguous = misplaced(raw.options)
+    if ambiguous:
+        raise _LeftOut("ambiguous letters", ambiguous)
     question = resolve(raw, model.Settings(), findings)
     if question is None:
         reason = findings.frozen()[0].examples[0]
@@ -341,14 +347,17 @@ def _checked(raw: RawQuestion, findings: Findings) -> Question:
     return question
 
 
-def _golds(settings: Settings) -> dict[str, RawQuestion]:
-    """Gold by question id, of a file or a mapping."""
+def _golds(settings: Settings) -> Golds:
+    """Gold of a file or a mapping."""
     gold = settings.gold
     if gold is None:
-        return {}
+        return Golds("gold", ())
     if isinstance(gold, Mapping):
-        return {
-            str(name): RawQuestion("gold", str(name), "", gold=plain(one))
-            for name, one in gold.items()
-        }
+        return Golds(
+            "gold",
+            (
+                RawQuestion("gold", str(name), "", gold=plain(one))
+                for name, one in gold.items()
+            ),
+        )
     return read_gold(Path(gold), model.Settings(lenient=settings.lenient))

@@ -7,15 +7,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from phasefusion.answers import normal
-from phasefusion.datasets._drafts import Row, find_options
-from phasefusion.datasets._forms import CLIP, UUID, is_videomme_v2
+from phasefusion._sources.shapes import (
+    UUID,
+    benchmark_of,
+    is_tempcompass,
+    tempcompass_id,
+    tempcompass_kind,
+    tempcompass_rows,
+)
+from phasefusion.datasets._drafts import Row
+from phasefusion.datasets._forms import CLIP, is_videomme_v2
 from phasefusion.datasets._sources import Source, objects
 from phasefusion.errors import DatasetError
-from phasefusion.importers.options import split_embedded
 
-#: What the gold of TempCompass's caption matching begins with.
-_LABELS = {"option", "sentence", "caption"}
 #: Fields of rows of these, of which one at least is there.
 _VIDEOMME = {"videoID", "task_type", "url", "group_type"}
 _PERCEPTION = {"answer_id", "area", "reasoning", "tag"}
@@ -108,45 +112,24 @@ def _tempcompass(source: Source) -> Iterator[Row]:
         if place is None:
             place = places[video, dimension, kind]
             places[video, dimension, kind] += 1
-        parts = [video, dimension, *([kind] if kind else []), str(place)]
         own = {**fields, "video_id": video, "dim": dimension}
-        yield Row(where, own, "/".join(parts), place)
+        yield Row(where, own, tempcompass_id(video, dimension, kind, place), place)
 
 
 def _tempcompass_rows(
     source: Source,
 ) -> Iterator[tuple[str, str, str, int | None, Mapping[str, Any]]]:
-    if not isinstance(source.value, Mapping):
-        for i, fields in enumerate(objects(source.value, source.where)):
-            video, dimension = map(_plain_name, map(fields.get, ("video_id", "dim")))
-            yield source.place(i), video, dimension, None, fields
+    if isinstance(source.value, Mapping):
+        yield from tempcompass_rows(source.where, source.value)
         return
-    for video, dimensions in source.value.items():
-        if not isinstance(dimensions, Mapping):
-            raise DatasetError(f"{source.where}, video {video!r}: must be an object")
-        for dimension, rows in dimensions.items():
-            where = f"{source.where}, {video}/{dimension}"
-            for i, fields in enumerate(objects(rows, where)):
-                yield f"{where}, question {i}", video, dimension, i, fields
+    for i, fields in enumerate(objects(source.value, source.where)):
+        video, dimension = map(_plain_name, map(fields.get, ("video_id", "dim")))
+        yield source.place(i), video, dimension, None, fields
 
 
 def _plain_name(value: object) -> str:
     known = isinstance(value, str | int) and not isinstance(value, bool)
     return str(value) if known else ""
-
-
-def tempcompass_kind(fields: Mapping[str, Any]) -> str:
-    """Name the task of a question; empty for multi-choice."""
-    if "mc_question" in fields:
-        return "captioning"
-    gold = fields.get("answer", fields.get("gt-answer"))
-    text = fields.get("question")
-    if not isinstance(gold, str) or not isinstance(text, str):
-        return ""
-    if gold.split(" ", 1)[0].lower() in _LABELS:
-        return "caption_matching"
-    has_options = find_options(fields) is not None or bool(split_embedded(text)[1])
-    return "yes_no" if normal(gold) in ("yes", "no") and not has_options else ""
 
 
 def detect(source: Source) -> str | None:
@@ -163,10 +146,7 @@ def detect(source: Source) -> str | None:
         if isinstance(one, Mapping):
             if isinstance(one.get("mc_question"), list):
                 return "perceptiontest"
-            inside = next(iter(one.values()), None)
-            if isinstance(inside, list) and inside and isinstance(inside[0], Mapping):
-                return "tempcompass" if "question" in inside[0] else None
-            return None
+            return "tempcompass" if is_tempcompass(value) else None
         lists = [inner for inner in value.values() if isinstance(inner, list)]
         value = lists[0] if len(lists) == 1 else None
     if not isinstance(value, list) or not value or not isinstance(value[0], Mapping):
@@ -176,16 +156,17 @@ def detect(source: Source) -> str | None:
 
 def _of_row(row: Mapping[str, Any], source: Source) -> str | None:
     names = set(row)
-    if isinstance(row.get("questions"), list):
-        return "videomme"
+    known = benchmark_of(row)
+    if known == "videomme":
+        return known
     if {"question_id", "video", "question"} <= names and _own_options(names):
         return "plain"
-    if "q_uid" in names or "video_idx" in names:
+    if known == "egoschema" or "video_idx" in names:
         return "egoschema"
     if {"correct_choice", "starting_timestamp_for_subtitles"} & names:
         return "longvideobench"
-    if {"video", "qid", "a0"} <= names:
-        return "nextqa"
+    if known is not None:
+        return known
     if {"video_id", "dim", "question"} <= names:
         return "tempcompass"
     if {"question_id", "choices", "question"} <= names and _numbered_choices(row):

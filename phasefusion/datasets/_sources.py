@@ -12,8 +12,8 @@ from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
 from phasefusion._install import remedy
+from phasefusion._sources.files import read_json, read_jsonl, read_table
 from phasefusion.errors import BackendUnavailableError, DatasetError
-from phasefusion.importers.files import read_json, read_jsonl, read_table
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".xlsx", ".parquet")
 #: What a file of one split of a published table is called.

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from phasefusion._checks import warn
+from phasefusion._sources import files
+from phasefusion._sources.options import resolve_gold
 from phasefusion.datasets.item import Item, SubtitleSource, bounds, checked_options
 from phasefusion.datasets.loading import MissingVideos, detect, load
 from phasefusion.datasets.videos import is_file
@@ -116,8 +118,6 @@ def _benchmark(path: Path) -> str | None:
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every question of the file with the place it was found at."""
-    from phasefusion.importers import files  # which know this package
-
     suffix = path.suffix.lower()
     if suffix not in {".json", ".jsonl", ".csv", ".tsv"}:
         raise DatasetError(
@@ -319,8 +319,6 @@ def _option(text: Any, k: int, where: str) -> str:
 
 def _gold(answer: Any, options: tuple[str, ...], where: str) -> int | None:
     """Content index of the answer, or an error when it could be more than one."""
-    from phasefusion.importers.options import resolve_gold  # which knows this package
-
     gold = resolve_gold(answer, options, len(options))
     if gold.kind == "gold missing":
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,15 +10,11 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from phasefusion.errors import DatasetError
 from phasefusion.orders import MAX_LETTERS
-from phasefusion.scoring.letters import LETTERS, first_equal, strip_letters
+from phasefusion.scoring.letters import first_equal, misplaced, strip_letters
 
 if TYPE_CHECKING:
     from phasefusion.subtitles import Cue, Subtitles
 
-#: A letter in front of an option, in every form that `strip_letters` takes off.
-_IN_FRONT = re.compile(
-    r"\s*(?:\(([A-Za-z])\)|\[([A-Za-z])\]|([A-Za-z])[.):、])\s*\S.*", re.DOTALL
-)
 _WORD_TIMES = {"start_time": "start", "end_time": "end"}
 
 
@@ -251,7 +246,9 @@ def checked_options(given: Sequence[str], where: str) -> tuple[str, ...]:
         raise DatasetError(
             f"{where}: has {len(given)} options; 2 to {MAX_LETTERS} can be lettered"
         )
-    check_letters(given, where)
+    ambiguous = misplaced(given)
+    if ambiguous:
+        raise DatasetError(f"{where}: {ambiguous}")
     options, _ = strip_letters([text.strip() for text in given])
     for k, text in enumerate(options):
         if not text:
@@ -259,20 +256,3 @@ def checked_options(given: Sequence[str], where: str) -> tuple[str, ...]:
     if set(first_equal(options)) == {0}:
         raise DatasetError(f"{where}: all options read {options[0]!r}")
     return options
-
-
-def check_letters(given: Sequence[str], where: str) -> None:
-    """Refuse options that carry the letters A to the K-th in another order.
-
-    Those may be the letters to answer with, which contradict the places, or no letters
-    at all but initials; other letters, as in "A. Lincoln" and "J. Adams", are text.
-    """
-    matches = [_IN_FRONT.fullmatch(text) for text in given]
-    letters = "".join((m[1] or m[2] or m[3]).upper() for m in matches if m)
-    in_order = LETTERS[: len(given)]
-    if len(letters) == len(given) and letters != in_order and {*letters} <= {*in_order}:
-        raise DatasetError(
-            f"{where}: the options are ambiguous: they carry the letters "
-            f"{', '.join(letters)} at the places of {', '.join(in_order)}; take the "
-            "letters off or put the options in the order of their letters"
-        )

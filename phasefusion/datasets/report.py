@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from phasefusion.datasets.item import Item
 
 if TYPE_CHECKING:
-    from phasefusion.importers.report import Finding
+    from phasefusion._sources.findings import Finding
 
 #: Ids and names that are printed of a long list.
 _PRINTED = 3

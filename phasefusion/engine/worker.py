@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from phasefusion import errors
 from phasefusion._runner import Runner
 from phasefusion._scorer_checks import check_scorer
+from phasefusion._versions import versions
 from phasefusion.datasets import Item
 from phasefusion.engine.local import Prepared
 from phasefusion.engine.spec import ScorerFactory
@@ -209,7 +210,7 @@ class Worker:
 
     def start(self, plan: Plan) -> dict[str, Any] | Trouble:
         """Make the scorers of a plan; say what they are and where, or why not."""
-        from phasefusion.evaluate import prepare, versions
+        from phasefusion.evaluate import prepare
 
         try:
             made = self._factory()

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from phasefusion._sources.model import GoldKind
+from phasefusion._sources.options import resolve_gold
 from phasefusion.errors import OptionError
-from phasefusion.importers.model import GoldKind
-from phasefusion.importers.options import resolve_gold
 
 __all__ = ["Facts", "read_doc", "resolved_gold"]
 

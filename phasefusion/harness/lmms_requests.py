@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from phasefusion._sources.options import order_of
 from phasefusion.datasets import Item
 from phasefusion.errors import (
     DatasetError,
@@ -17,7 +18,7 @@ from phasefusion.errors import (
 )
 from phasefusion.harness.docs import Facts, read_doc, resolved_gold
 from phasefusion.harness.prompts import AsShown, ShownOptions, find_options
-from phasefusion.importers.options import order_of, strip_once
+from phasefusion.scoring.letters import strip_letters
 
 __all__ = ["Asked", "one_turn", "read_request", "repeated_ids"]
 
@@ -105,7 +106,7 @@ def _gold(facts: Facts, shown: ShownOptions) -> tuple[int | None, str]:
     """
     if facts.options is None:
         return resolved_gold(facts.gold, shown.texts, facts.gold_kind)
-    own, _ = strip_once(facts.options)
+    own, _ = strip_letters(facts.options)
     index, problem = resolved_gold(facts.gold, own, facts.gold_kind)
     if index is None:
         return None, problem

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from phasefusion._cached_clips import as_cache
 from phasefusion._runner import Runner
-from phasefusion.evaluate import versions
+from phasefusion._versions import versions
 from phasefusion.fusion import FusedPosterior, fuse
 from phasefusion.harness.knobs import Knobs
 from phasefusion.harness.posteriors import PosteriorCache

@@ -7,6 +7,15 @@ is none, ids that collide and runs that are identical are reported, in an
 `ImportReport`.
 """
 
+from phasefusion._sources.findings import Finding
+from phasefusion._sources.model import Question
+from phasefusion._sources.options import (
+    n_distinct_orders,
+    near_match,
+    order_of,
+    resolve_gold,
+    split_embedded,
+)
 from phasefusion.answers import OUTCOMES, ParsedAnswer, parse_answer
 from phasefusion.importers.analysis import (
     ArmTable,
@@ -19,16 +28,7 @@ from phasefusion.importers.analysis import (
 from phasefusion.importers.checks import cannot, identical_runs
 from phasefusion.importers.detect import FORMATS, Detected, detect_format
 from phasefusion.importers.logprobs import LetterScores, letter_scores
-from phasefusion.importers.model import Question
-from phasefusion.importers.options import (
-    n_distinct_orders,
-    near_match,
-    order_of,
-    resolve_gold,
-    split_embedded,
-    strip_once,
-)
-from phasefusion.importers.report import ArmCounts, Finding, ImportReport
+from phasefusion.importers.report import ArmCounts, ImportReport
 from phasefusion.importers.run import (
     Imported,
     QuestionSet,
@@ -66,5 +66,4 @@ __all__ = [
     "read_questions",
     "resolve_gold",
     "split_embedded",
-    "strip_once",
 ]

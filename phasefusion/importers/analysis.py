@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion.errors import RecordError, UsageError
-from phasefusion.fusion import fuse
+from phasefusion.importers.distributions import best_of
 from phasefusion.records import iter_passes
 from phasefusion.stats.proportions import Proportion, accuracy
 
@@ -50,20 +50,59 @@ def most_probable(row: Row, *, ties: Ties = "priority", seed: int = 0) -> int | 
     >>> most_probable(row, ties="first-shown")
     2
     """
-    values = row["logprobs"]
-    if values is None:
-        return None
-    letters = np.array([-np.inf if x is None else x for x in values], np.float64)
-    if ties == "first-shown":
-        shown = row.get("maxima")
-        first = row["order"][int(np.argmax(letters))] if shown is None else shown[0]
-        return int(_same(row)[first])
-    if ties != "priority":
+    return all_most_probable([row], ties=ties, seed=seed)[0]
+
+
+def all_most_probable(
+    rows: Sequence[Row], *, ties: Ties = "priority", seed: int = 0
+) -> list[int | None]:
+    """Do what `most_probable` does for many passes at once.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Pass records.
+    ties, seed
+        As in `most_probable`.
+
+    Returns
+    -------
+    list of (int or None)
+        One for each pass.
+    """
+    if ties not in ("priority", "first-shown"):
         raise UsageError(f"ties must be 'priority' or 'first-shown', not {ties!r}")
-    content = np.full(len(letters), -np.inf)
-    content[row["order"]] = letters
-    answer = fuse([content], item_id=row["question_id"], seed=seed).answer
-    return None if answer < 0 else int(answer)
+    found: list[int | None] = [None] * len(rows)
+    content: dict[int, NDArray[np.float64]] = {}
+    for i, row in enumerate(rows):
+        values = row["logprobs"]
+        if values is None:
+            continue
+        letters = np.array([-np.inf if x is None else x for x in values], np.float64)
+        if ties == "first-shown":
+            shown = row.get("maxima")
+            at = row["order"][int(np.argmax(letters))] if shown is None else shown[0]
+            found[i] = int(_same(row)[at])
+        else:
+            content[i] = np.full(len(letters), -np.inf)
+            content[i][row["order"]] = letters
+    names = [rows[i]["question_id"] for i in content]
+    best = best_of(list(content.values()), names, seed=seed)
+    for i, answer in zip(content, best, strict=True):
+        found[i] = None if answer < 0 else answer
+    return found
+
+
+def strata_of(row: Row) -> Mapping[str, Any]:
+    """Properties of a pass, as far as it has some."""
+    found = row.get("strata")
+    return found if isinstance(found, Mapping) else {}
+
+
+def property_of(row: Row, name: str) -> object:
+    """Field of a pass, or of its strata, which come first; None without."""
+    found = strata_of(row).get(name)
+    return row.get(name) if found is None else found
 
 
 def _same(row: Row) -> Sequence[int]:
@@ -114,19 +153,24 @@ def accuracy_by(
     >>> accuracy_by(rows, "arm")["a"].value
     0.5
     """
-    right: dict[str, list[bool]] = {}
+    known: list[tuple[str, Row]] = []
     found = False
     for row in rows_of(source):
-        value = row.get("strata", {}).get(field, row.get(field))
+        value = property_of(row, field)
         if value is None or (arm is not None and row["arm"] != arm):
             continue
         found = True
-        if row["gold"] is None:
-            continue
-        answer = row["answer"] if answers == "stated" else most_probable(row, ties=ties)
-        right.setdefault(str(value), []).append(answer == row["gold"])
+        if row["gold"] is not None:
+            known.append((str(value), row))
     if not found:
         raise RecordError(f"no pass has {field!r}; there is nothing to break down by")
+    of_known = [row for _, row in known]
+    said: Sequence[int | None] = [row["answer"] for row in of_known]
+    if answers != "stated":
+        said = all_most_probable(of_known, ties=ties)
+    right: dict[str, list[bool]] = {}
+    for (name, row), answer in zip(known, said, strict=True):
+        right.setdefault(name, []).append(answer == row["gold"])
     return {value: accuracy(hits) for value, hits in right.items()}
 
 
@@ -164,7 +208,9 @@ class GroupFlips:
 def group_flips(source: Source, *, arm: str | None = None) -> GroupFlips:
     """Compare the option texts chosen within groups of questions that ask the same.
 
-    Letters cannot be compared there: the options stand in other orders.
+    Of every question the first pass counts, in its first option order and phase, so
+    that a question that was asked more than once is compared with others alone. Letters
+    cannot be compared there: the options stand in other orders.
 
     Parameters
     ----------
@@ -185,9 +231,10 @@ def group_flips(source: Source, *, arm: str | None = None) -> GroupFlips:
     Examples
     --------
     >>> rows = [
-    ...     {"arm": "single", "group": "v/action", "choice": "run"},
-    ...     {"arm": "single", "group": "v/action", "choice": "walk"},
+    ...     {"question_id": "a", "group": "v/action", "choice": "run"},
+    ...     {"question_id": "b", "group": "v/action", "choice": "walk"},
     ... ]
+    >>> rows = [{"benchmark": "b", "arm": "single", **row} for row in rows]
     >>> group_flips(rows).flips
     1
     """
@@ -197,12 +244,15 @@ def group_flips(source: Source, *, arm: str | None = None) -> GroupFlips:
         raise RecordError(
             f"there are several runs ({', '.join(sorted(arms))}); choose one of them"
         )
-    chosen: dict[str, list[str]] = {}
+    first: dict[tuple[str, str], Row] = {}
     for row in rows:
         if row.get("group") is not None:
-            texts = chosen.setdefault(row["group"], [])
-            if row.get("choice") is not None:
-                texts.append(row["choice"])
+            first.setdefault((row["benchmark"], row["question_id"]), row)
+    chosen: dict[tuple[str, str], list[str]] = {}
+    for (benchmark, _), row in first.items():
+        texts = chosen.setdefault((benchmark, row["group"]), [])
+        if row.get("choice") is not None:
+            texts.append(row["choice"])
     several = [texts for texts in chosen.values() if len(texts) >= 2]
     return GroupFlips(
         flips=sum(len(set(texts)) > 1 for texts in several),
@@ -279,7 +329,7 @@ def arm_table(source: Source) -> ArmTable:
         asked=asked,
         gold=_column(about, "gold"),
         n_options=_column(about, "n_options"),
-        videos=tuple(row["video_id"] for row in about),
+        videos=tuple(row.get("video_id") for row in about),
     )
 
 

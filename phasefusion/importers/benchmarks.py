@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from phasefusion.answers import normal
-from phasefusion.errors import DatasetError
-from phasefusion.importers.files import (
+from phasefusion._sources.files import (
     TABLES,
     Document,
     as_id,
@@ -19,15 +17,14 @@ from phasefusion.importers.files import (
     read_table,
     whole,
 )
-from phasefusion.importers.model import (
+from phasefusion._sources.model import (
     GoldKind,
     RawAnswer,
     RawQuestion,
     Reading,
     Settings,
 )
-from phasefusion.importers.options import split_embedded, strip_once
-from phasefusion.importers.rows import (
+from phasefusion._sources.rows import (
     GOLDS,
     PREDICTIONS,
     first,
@@ -37,6 +34,14 @@ from phasefusion.importers.rows import (
     text_of,
     video_of,
 )
+from phasefusion._sources.shapes import (
+    embedded,
+    tempcompass_asked,
+    tempcompass_id,
+    tempcompass_kind,
+    tempcompass_rows,
+)
+from phasefusion.errors import DatasetError
 
 
 def _repair_notes(document: Document) -> tuple[tuple[str, str, str], ...]:
@@ -61,6 +66,7 @@ def _answer(
         benchmark=question.benchmark,
         text=text_of(value) if index is None else None,
         index=index,
+        digits_are_index=True,
         displayed=question.options,
         **more,
     )
@@ -137,11 +143,7 @@ def read_mlvu(path: Path, settings: Settings) -> Reading:
         where = f"{path}, item {i}"
         name = first(row, ("source", "question_id", "id"))
         question_id = f"{path.stem}#{i}" if name is None else name
-        options = options_of(row)
-        text = text_of(row.get("question"))
-        if options is None and text is not None:
-            split, found = split_embedded(text)
-            options, text = (found, split) if found else (None, text)
+        text, options = embedded(text_of(row.get("question")), options_of(row))
         kind = first(row, ("question_type", "task_type"))
         gold = row.get("answer") if "answer" in row else first(row, GOLDS)
         question = RawQuestion(
@@ -193,30 +195,22 @@ def read_tempcompass(path: Path, settings: Settings) -> Reading:
     DatasetError
         Naming the place that is not of this form.
     """
-    from phasefusion.datasets._shapes import tempcompass_kind  # imports this package
-
     document = read_json(path, lenient=settings.lenient)
     benchmark = settings.name("TempCompass")
     questions, answers = [], []
-    for where, video, dimension, i, row in _tempcompass_rows(path, document.value):
-        text = text_of(row.get("question")) or ""
-        stem, options = split_embedded(text)
-        gold = first(row, ("answer", "gt-answer"))
-        if not options and normal(str(gold)) in ("yes", "no"):
-            options = ("yes", "no")
-            gold = normal(str(gold))
-        shown = sorted(normal(option) for option in strip_once(options)[0])
+    for where, video, dimension, i, row in tempcompass_rows(str(path), document.value):
+        text, options, gold, group = tempcompass_asked(row, video, dimension)
         kind = tempcompass_kind(row)
         question = RawQuestion(
             where=where,
-            question_id="/".join([video, dimension, *filter(None, [kind]), str(i)]),
+            question_id=tempcompass_id(video, dimension, kind, i),
             benchmark=benchmark,
-            question=stem,
-            options=options or None,
+            question=text or "",
+            options=options,
             gold=gold,
             video_id=video,
             type=dimension,
-            group="\n".join([video, dimension, *shown]) if options else None,
+            group=group,
         )
         questions.append(question)
         names = ("prediction", "video-llm-prediction")
@@ -226,24 +220,6 @@ def read_tempcompass(path: Path, settings: Settings) -> Reading:
             value = first(row, names)
             answers.append(_answer(question, value, path, None, harness=harness))
     return Reading(tuple(questions), tuple(answers), _repair_notes(document))
-
-
-def _tempcompass_rows(
-    path: Path, value: object
-) -> Iterator[tuple[str, str, str, int, Mapping[str, Any]]]:
-    if not isinstance(value, Mapping):
-        raise DatasetError(f"{path}: must be an object of videos")
-    for video, dimensions in value.items():
-        if not isinstance(dimensions, Mapping):
-            raise DatasetError(f"{path}, video {video!r}: must be an object")
-        for dimension, rows in dimensions.items():
-            where = f"{path}, {video}/{dimension}"
-            if not isinstance(rows, list):
-                raise DatasetError(f"{where}: must be a list of questions")
-            for i, row in enumerate(rows):
-                if not isinstance(row, Mapping):
-                    raise DatasetError(f"{where}, question {i}: must be an object")
-                yield f"{where}, question {i}", str(video), str(dimension), i, row
 
 
 # -- NExT-QA --------------------------------------------------------------
@@ -263,7 +239,7 @@ def read_nextqa(path: Path, settings: Settings) -> Reading:
     if path.suffix.lower() != ".json":
         return _nextqa_table(path, benchmark)
     document = read_json(path, lenient=settings.lenient)
-    return by_id(path, document, benchmark)
+    return by_id(path, document, benchmark, numbered=True)
 
 
 def _nextqa_table(path: Path, benchmark: str) -> Reading:
@@ -321,7 +297,7 @@ def read_egoschema(path: Path, settings: Settings) -> Reading:
             for i, row in enumerate(_objects(path, document.value))
         ]
         return _ego_rows(path, benchmark, items)
-    return by_id(path, document, benchmark)
+    return by_id(path, document, benchmark, numbered=True)
 
 
 def _ego_rows(path: Path, benchmark: str, rows: list[tuple[str, int, Any]]) -> Reading:
@@ -353,7 +329,9 @@ def _ego_rows(path: Path, benchmark: str, rows: list[tuple[str, int, Any]]) -> R
     return Reading(tuple(questions), tuple(answers))
 
 
-def by_id(path: Path, document: Document, benchmark: str) -> Reading:
+def by_id(
+    path: Path, document: Document, benchmark: str, *, numbered: bool = False
+) -> Reading:
     """Read {id: prediction} or {id: {"prediction": ..., "answer": ...}}."""
     if not isinstance(document.value, Mapping):
         raise DatasetError(f"{path}: must be an object of predictions by id")
@@ -375,7 +353,8 @@ def by_id(path: Path, document: Document, benchmark: str) -> Reading:
             video_id=str(name).rpartition("_")[0] if benchmark == "NExT-QA" else "",
         )
         questions.append(question)
-        index = whole(value)
+        # Of these two benchmarks the answers are numbers, and options can be too.
+        index = whole(value) if numbered else None
         given = value if index is None else index
         answers.append(_answer(question, given, path, None))
     return Reading(tuple(questions), tuple(answers), _repair_notes(document))

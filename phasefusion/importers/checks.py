@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from phasefusion._sources.findings import Findings
+from phasefusion._sources.model import Question
+from phasefusion._sources.questions import Key
 from phasefusion.answers import OUTCOMES
-from phasefusion.importers.model import Question
 from phasefusion.importers.passes import Made
-from phasefusion.importers.questions import Key
-from phasefusion.importers.report import ArmCounts, Findings
+from phasefusion.importers.report import ArmCounts
 
 
 def item_of(made: Made) -> Key:
@@ -132,7 +133,7 @@ def identical_runs(
             row["phase_index"],
             tuple(row["order"]),
         )
-        answer = (row["answer"], row["text"] if row["answer"] is None else None)
+        answer = (row["answer"], row.get("text") if row["answer"] is None else None)
         arms.setdefault(row["arm"], {})[key] = answer
     found = []
     names = list(arms)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from phasefusion._sources.files import Table, read_json, read_jsonl, read_table
+from phasefusion._sources.model import Reading, Settings
+from phasefusion._sources.rows import PREDICTIONS
+from phasefusion._sources.shapes import NEXTQA_ID, UUID, benchmark_of, is_tempcompass
 from phasefusion.errors import DatasetError
 from phasefusion.importers.benchmarks import (
     by_id,
@@ -17,11 +20,8 @@ from phasefusion.importers.benchmarks import (
     read_tempcompass,
     read_videomme,
 )
-from phasefusion.importers.files import Table, read_json, read_jsonl, read_table
 from phasefusion.importers.harness import read_lmms_eval, read_vlmevalkit
-from phasefusion.importers.logprobs import read_logprobs
-from phasefusion.importers.model import Reading, Settings
-from phasefusion.importers.rows import PREDICTIONS
+from phasefusion.importers.logprobs import holds_choices, read_logprobs
 from phasefusion.importers.tables import (
     is_choice,
     read_csv,
@@ -31,9 +31,6 @@ from phasefusion.importers.tables import (
 )
 
 Reader: TypeAlias = Callable[[Path, Settings], Reading]
-
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_NEXTQA = re.compile(r"\d{6,}_\d{1,3}")
 
 
 def read_by_id(path: Path, settings: Settings) -> Reading:
@@ -47,6 +44,12 @@ def read_by_id(path: Path, settings: Settings) -> Reading:
     document = read_json(path, lenient=settings.lenient)
     return by_id(path, document, settings.name(path.stem))
 
+
+_WHY = {
+    "videomme": "videos with questions",
+    "egoschema": "rows have q_uid",
+    "nextqa": "rows have video, qid and a0",
+}
 
 #: Reader of every format, and what it is, for the help.
 READERS: dict[str, tuple[Reader, str]] = {
@@ -133,8 +136,9 @@ def _of_line(row: Mapping[str, Any]) -> Detected | None:
         return Detected("lmms-eval", "lines have doc_id and responses")
     if _is_response(row):
         return Detected("logprobs", "lines are responses of a server")
-    if "q_uid" in row:
-        return Detected("egoschema", "lines have q_uid")
+    known = benchmark_of(row)
+    if known == "egoschema":
+        return Detected(known, _WHY[known])
     return Detected("csv", "lines are objects of no harness")
 
 
@@ -142,9 +146,7 @@ def _is_response(row: Mapping[str, Any]) -> bool:
     inner: Any = row.get("response", row)
     if isinstance(inner, Mapping):
         inner = inner.get("body", inner)
-    return isinstance(inner, Mapping) and any(
-        name in inner for name in ("choices", "outputs", "prompt_logprobs")
-    )
+    return holds_choices(inner)
 
 
 def _of_json(value: object) -> Detected | None:
@@ -159,10 +161,9 @@ def _of_json(value: object) -> Detected | None:
 
 
 def _of_list(row: Mapping[str, Any]) -> Detected | None:
-    if isinstance(row.get("questions"), list):
-        return Detected("videomme", "a list of videos with questions")
-    if "q_uid" in row:
-        return Detected("egoschema", "a list of objects with q_uid")
+    known = benchmark_of(row)
+    if known is not None:
+        return Detected(known, _WHY[known])
     if _is_response(row):
         return Detected("logprobs", "a list of responses of a server")
     if "candidates" in row or {"question_type", "option"} <= set(row):
@@ -172,7 +173,7 @@ def _of_list(row: Mapping[str, Any]) -> Detected | None:
 
 def _of_object(value: Mapping[str, Any]) -> Detected | None:
     name, one = next(iter(value.items()))
-    if isinstance(one, Mapping) and any(isinstance(x, list) for x in one.values()):
+    if is_tempcompass(value):
         return Detected("tempcompass", "videos, dimensions, lists of questions")
     if _is_response(value):
         return Detected("logprobs", "a response of a server")
@@ -180,12 +181,12 @@ def _of_object(value: Mapping[str, Any]) -> Detected | None:
         if one and isinstance(one[0], Mapping):
             return _of_list(one[0])
         return None
-    if _UUID.fullmatch(name):
+    if UUID.fullmatch(name):
         return Detected("egoschema", "answers by q_uid")
     if isinstance(one, Mapping):
         if not set(one) & {*PREDICTIONS, "answer"}:
             return None
-        if _NEXTQA.fullmatch(name):
+        if NEXTQA_ID.fullmatch(name):
             return Detected("nextqa", "predictions by video_qid")
         return Detected("by-id", "predictions by id")
     return Detected("by-id", "answers by id")
@@ -195,12 +196,13 @@ def _of_table(table: Table) -> Detected:
     columns = set(table.columns)
     if sweep_heads(table.columns) and any("_response" in name for name in columns):
         return Detected("order-sweep", "columns of several option orders")
-    if {"video", "qid", "a0"} <= columns:
-        return Detected("nextqa", "columns video, qid and a0")
+    known = benchmark_of(dict.fromkeys(columns))
+    if known == "nextqa":
+        return Detected(known, _WHY[known])
     if {"index", "prediction"} <= columns and columns & {"A", "candidates", "g_index"}:
         return Detected("vlmevalkit", "columns index, prediction and options")
-    if "q_uid" in columns:
-        return Detected("egoschema", "a column q_uid")
+    if known is not None:
+        return Detected(known, _WHY[known])
     runs = _runs(table)
     if len(runs) >= 2 and not columns & set(PREDICTIONS):
         return Detected("wide", f"columns of letters: {', '.join(runs[:6])}")
@@ -216,3 +218,20 @@ def _runs(table: Table) -> Sequence[str]:
         and len(name) > 1
         and is_choice([row.get(name, "") for _, row in table.rows])
     ]
+
+
+def format_of(path: Path, format: str, settings: Settings) -> Detected:
+    """Return the form of a file, as given or told by what is in it.
+
+    Raises
+    ------
+    DatasetError
+        As `detect_format`, or if the given one is none.
+    """
+    if format == "auto":
+        return detect_format(path, lenient=settings.lenient)
+    if format not in READERS:
+        raise DatasetError(
+            f"format {format!r} is not one of auto, {', '.join(FORMATS)}"
+        )
+    return Detected(format, "as given")

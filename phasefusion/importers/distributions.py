@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from phasefusion._sources.findings import Findings
+from phasefusion._sources.model import Question, RawAnswer
 from phasefusion.errors import DatasetError
+from phasefusion.fusion import fuse_items
 from phasefusion.importers.logprobs import answer_position, letter_scores
-from phasefusion.importers.model import Question, RawAnswer
-from phasefusion.importers.report import Findings
 from phasefusion.scoring.letters import merge_repeats
 
 #: How far from 1 a sum may be that only rounding explains.
@@ -188,8 +190,49 @@ def _merged(
     values: Sequence[float], question: Question, order: Sequence[int]
 ) -> tuple[float, ...]:
     """Add repeated options onto the first of equal text, in letter space."""
+    if len(set(question.same_options)) == len(order):
+        return tuple(float(x) for x in values)
     letters = np.array(values, np.float64)
     content = np.full(len(order), -np.inf)
     content[list(order)] = letters
     merged = merge_repeats(content, question.same_options)
     return tuple(float(x) for x in merged[list(order)])
+
+
+def best_of(
+    content: Sequence[Sequence[float] | NDArray[np.float64]],
+    item_ids: Sequence[str],
+    *,
+    seed: int = 0,
+) -> list[int]:
+    """Most probable options of passes, each alone; ties by the questions' priority.
+
+    Parameters
+    ----------
+    content : sequence of (K,) array_like
+        Log-probabilities in content space; K can differ.
+    item_ids : sequence of str
+    seed : int, default 0
+        Of the tie priority.
+
+    Returns
+    -------
+    list of int
+        -1 where there is none.
+
+    Examples
+    --------
+    >>> best_of([[-1.0, -2.0], [-3.0, -1.0, -2.0]], ["a", "b"])
+    [0, 1]
+    """
+    by_width: dict[int, list[int]] = {}
+    for i, values in enumerate(content):
+        by_width.setdefault(len(values), []).append(i)
+    found = [-1] * len(content)
+    for rows in by_width.values():
+        array = np.array([content[i] for i in rows], np.float64)[:, None, :]
+        names = [item_ids[i] for i in rows]
+        fused = fuse_items(array, item_ids=names, seed=seed, passes=False)
+        for i, answer in zip(rows, np.asarray(fused.answer).tolist(), strict=True):
+            found[i] = answer
+    return found

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from phasefusion.errors import DatasetError
-from phasefusion.importers.files import (
+from phasefusion._sources.files import (
     Table,
     as_id,
     literal,
@@ -19,14 +18,14 @@ from phasefusion.importers.files import (
     text_list,
     whole,
 )
-from phasefusion.importers.model import (
+from phasefusion._sources.model import (
     RawAnswer,
     RawQuestion,
     Reading,
     Settings,
 )
-from phasefusion.importers.options import split_embedded, strip_once
-from phasefusion.importers.rows import (
+from phasefusion._sources.options import split_embedded
+from phasefusion._sources.rows import (
     GOLDS,
     PREDICTIONS,
     dotted,
@@ -36,6 +35,9 @@ from phasefusion.importers.rows import (
     text_of,
     video_of,
 )
+from phasefusion.answers import LETTERS
+from phasefusion.errors import DatasetError
+from phasefusion.scoring.letters import strip_letters
 
 _TASK = re.compile(r"(?P<stamp>.*?)_?samples_(?P<task>.+)\.jsonl")
 #: Fields of a samples line that are no score.
@@ -244,6 +246,9 @@ def _lmms_results(
 
 # -- VLMEvalKit -----------------------------------------------------------
 
+#: Kind, sentence and example; see `Reading`.
+Note: TypeAlias = tuple[str, str, str]
+
 _OFFSETS = tuple(10**k for k in range(6, 13))
 
 
@@ -267,7 +272,7 @@ def read_vlmevalkit(path: Path, settings: Settings) -> Reading:
             )
     benchmark = settings.name(_vlm_dataset(path))
     rows = [(line, row, _vlm_index(table, line, row)) for line, row in table.rows]
-    offset, note = _offset(rows, "g_index" in table.columns)
+    offset, note = _offset(path, rows, "g_index" in table.columns)
     questions, answers = [], []
     for line, row, index in rows:
         base, copy = _group(row, index, offset, table.where(line))
@@ -315,34 +320,74 @@ def _vlm_scores(row: Mapping[str, str]) -> dict[str, float]:
 
 
 def _offset(
-    rows: Sequence[tuple[int, dict[str, str], int]], has_group: bool
-) -> tuple[int | None, tuple[tuple[str, str, str], ...]]:
+    path: Path, rows: Sequence[tuple[int, dict[str, str], int]], has_group: bool
+) -> tuple[int | None, tuple[Note, ...]]:
     """Distance of circular copies in the index; None without copies.
 
-    It is 10^6, and larger powers of ten for tables with large indices, so the first is
-    taken under which the rows of every group show the same options and are numbered
-    0, 1, 2, ...
+    It is 10^6, and larger powers of ten for tables with large indices: the first under
+    which the rows of every group ask one question with the same options, some group
+    has several, and copies are numbered below the number of options. Rows may be
+    missing, the first of a group too.
+
+    Raises
+    ------
+    DatasetError
+        If rows look like copies of each other and no distance fits.
     """
-    if has_group or all(0 <= index < _OFFSETS[0] for *_, index in rows):
+    large = [index for *_, index in rows if index >= _OFFSETS[0]]
+    if has_group or not large:
         return None, ()
     for offset in _OFFSETS:
-        groups: dict[int, set[tuple[str, ...]]] = {}
-        copies: dict[int, list[int]] = {}
-        for _, row, index in rows:
-            shown = strip_once(options_of(row) or ())[0]
-            groups.setdefault(index % offset, set()).add(tuple(sorted(shown)))
-            copies.setdefault(index % offset, []).append(index // offset)
-        if len(groups) == len(rows):
-            break
-        if all(len(shown) == 1 for shown in groups.values()) and all(
-            sorted(set(found)) == list(range(len(set(found))))
-            for found in copies.values()
-        ):
+        if _fits(rows, offset):
             if offset == _OFFSETS[0]:
                 return offset, ()
             text = f"circular copies are {offset} apart in the index, not 10^6"
             return offset, (("circular copies", text, str(offset)),)
-    return None, ()
+    pair = _likely_copy(rows)
+    if pair is not None:
+        raise DatasetError(
+            f"{path}: rows of index {pair[0]} and {pair[1]} ask one question with the "
+            "same options, as circular copies do, but no distance of copies fits all "
+            "rows; name the question of every row in a column g_index"
+        )
+    text = (
+        "an index of 10^6 or more is that of a circular copy as a rule; none of these "
+        "repeats a question, so each is one of its own"
+    )
+    return None, (("large index", text, str(large[0])),)
+
+
+def _asked(row: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what copies of a question have in common."""
+    options = options_of(row)
+    if options is None:
+        options = text_list(row.get("candidates"))
+    shown = sorted(" ".join(text.split()) for text in strip_letters(options or ())[0])
+    return (" ".join(row.get("question", "").split()), video_of(row), *shown)
+
+
+def _fits(rows: Sequence[tuple[int, dict[str, str], int]], offset: int) -> bool:
+    groups: dict[int, tuple[str, ...]] = {}
+    for _, row, index in rows:
+        asked = _asked(row)
+        n_options = len(asked) - 2
+        if groups.setdefault(index % offset, asked) != asked:
+            return False
+        if not 0 <= index // offset < (n_options or len(LETTERS)):
+            return False
+    return len(groups) < len({index for *_, index in rows})
+
+
+def _likely_copy(
+    rows: Sequence[tuple[int, dict[str, str], int]],
+) -> tuple[int, int] | None:
+    """Two indices that are copies by their question, options and distance."""
+    seen: dict[tuple[int, tuple[str, ...]], int] = {}
+    for _, row, index in rows:
+        old = seen.setdefault((index % _OFFSETS[0], _asked(row)), index)
+        if old != index:
+            return old, index
+    return None
 
 
 def _group(

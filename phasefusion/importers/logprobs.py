@@ -5,22 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from phasefusion.answers import LETTERS, parse_answer
-from phasefusion.errors import DatasetError
-from phasefusion.importers.files import as_id, number, read_json, read_jsonl
-from phasefusion.importers.model import (
+from phasefusion._sources.files import (
+    as_id,
+    number,
+    read_json,
+    read_jsonl,
+    whole,
+)
+from phasefusion._sources.model import (
     RawAnswer,
     RawQuestion,
     Reading,
     Settings,
 )
-from phasefusion.importers.options import split_embedded
-from phasefusion.importers.rows import (
+from phasefusion._sources.options import split_embedded
+from phasefusion._sources.rows import (
     GOLDS,
     dotted,
     first,
@@ -28,6 +33,13 @@ from phasefusion.importers.rows import (
     text_of,
     video_of,
 )
+from phasefusion.answers import (
+    CONTRADICTIONS,
+    LETTERS,
+    ParsedAnswer,
+    parse_answer,
+)
+from phasefusion.errors import DatasetError
 
 #: What rounding of single log-probabilities can add up to.
 _MASS_TOLERANCE = 1e-3
@@ -134,7 +146,8 @@ def read_logprobs(path: Path, settings: Settings) -> Reading:
         Naming the row that has no id or no response, or bad numbers.
     """
     benchmark = settings.name(path.stem)
-    questions, answers = [], []
+    questions: list[RawQuestion] = []
+    answers: list[RawAnswer] = []
     for where, line, row in _objects(path, settings):
         name = settings.mapping.get("question_id")
         value = dotted(row, name) if name else first(row, _IDS)
@@ -142,7 +155,7 @@ def read_logprobs(path: Path, settings: Settings) -> Reading:
             raise DatasetError(f"{where}: has none of {', '.join(_IDS)}")
         question = _question(row, where, as_id(value, where, "id"), benchmark)
         questions.append(question)
-        answers.append(_answer(row, where, line, path, question))
+        answers += _answers(row, where, line, path, question)
     return Reading(tuple(questions), tuple(answers))
 
 
@@ -201,60 +214,80 @@ class _Position:
     tokens: dict[str, float]
 
 
-def _answer(
+def _answers(
     row: Mapping[str, Any],
     where: str,
     line: int,
     path: Path,
     question: RawQuestion,
-) -> RawAnswer:
+) -> Iterator[RawAnswer]:
+    """Yield the passes of a response: one, or one a choice."""
     response = _response(row)
     if response is None:
         raise DatasetError(
             f"{where}: has no response: neither choices, outputs nor prompt_logprobs"
         )
-    text, positions = _generated(response)
-    extra: dict[str, Any] = {}
-    if not positions:
-        positions = _prompt_positions(response)[-1:]
-        if positions:
-            extra["logprobs_of"] = "prompt"
     error = dotted(row, "error.message")
-    if isinstance(error, str):
-        extra["error"] = error
-    return RawAnswer(
-        where=where,
-        line=line,
-        file=path.name,
-        question_id=question.question_id,
-        benchmark=question.benchmark,
-        text=text,
-        displayed=question.options,
-        tokens=tuple((one.token, one.tokens) for one in positions),
-        extra=extra,
-    )
+    choices = _choices(response)
+    for i, choice in enumerate(choices or [{}]):
+        text, positions = _generated(choice)
+        extra: dict[str, Any] = {}
+        if not positions:
+            positions = _prompt_positions(response, choice)[-1:]
+            if positions:
+                extra["logprobs_of"] = "prompt"
+        if isinstance(error, str):
+            extra["error"] = error
+        yield RawAnswer(
+            where=where,
+            line=line,
+            file=path.name,
+            question_id=question.question_id,
+            benchmark=question.benchmark,
+            text=text,
+            arm=f"repeat {i + 1}" if len(choices) > 1 else None,
+            displayed=question.options,
+            tokens=tuple((one.token, one.tokens) for one in positions),
+            extra=extra,
+        )
 
 
 def _response(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Find the object that holds the choices, however deep the form puts it."""
     for name in ("response.body", "response", "body", ""):
         found = dotted(row, name) if name else row
-        if isinstance(found, Mapping) and any(
-            key in found for key in ("choices", "outputs", "prompt_logprobs")
-        ):
+        if holds_choices(found):
+            assert isinstance(found, Mapping)
             return found
     if "error" in row or isinstance(row.get("response"), Mapping):
         return {}
     return None
 
 
-def _generated(response: Mapping[str, Any]) -> tuple[str | None, list[_Position]]:
-    choices = response.get("choices", response.get("outputs"))
-    if not isinstance(choices, list) or not choices:
-        return None, []
-    choice = choices[0]
-    if not isinstance(choice, Mapping):
-        return None, []
+def holds_choices(value: object) -> bool:
+    """Whether an object is what a server says, not a question with its choices."""
+    if not isinstance(value, Mapping):
+        return False
+    choices = value.get("choices")
+    if isinstance(choices, list):
+        return all(isinstance(one, Mapping) and "choice" not in one for one in choices)
+    return "outputs" in value or "prompt_logprobs" in value
+
+
+def _choices(response: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Choices of a response, in the order of their index where they have one."""
+    given = response.get("choices", response.get("outputs"))
+    if not isinstance(given, list):
+        return []
+    found = [one if isinstance(one, Mapping) else {} for one in given]
+    places = [whole(one.get("index")) for one in found]
+    known = [place for place in places if place is not None]
+    if len(set(known)) < len(found):
+        return found
+    return [found[i] for i in sorted(range(len(found)), key=known.__getitem__)]
+
+
+def _generated(choice: Mapping[str, Any]) -> tuple[str | None, list[_Position]]:
     text = text_of(dotted(choice, "message.content"))
     text = text_of(choice.get("text")) if text is None else text
     logprobs = choice.get("logprobs")
@@ -325,13 +358,13 @@ def _vllm_position(entry: object) -> _Position | None:
     return _Position(ranks[0], tokens) if ranks else None
 
 
-def _prompt_positions(response: Mapping[str, Any]) -> list[_Position]:
+def _prompt_positions(
+    response: Mapping[str, Any], choice: Mapping[str, Any]
+) -> list[_Position]:
     """Positions of a prompt that ends in the answer."""
-    choices = response.get("choices")
-    first_choice = choices[0] if isinstance(choices, list) and choices else {}
     given = response.get("prompt_logprobs")
-    if given is None and isinstance(first_choice, Mapping):
-        given = first_choice.get("prompt_logprobs")
+    if given is None:
+        given = choice.get("prompt_logprobs")
     if not isinstance(given, list):
         return []
     return [p for p in map(_vllm_position, given) if p is not None]
@@ -344,15 +377,63 @@ def answer_position(
 ) -> int | None:
     """Position of the token that is the answer's letter; None when there is none.
 
-    Where the text states an option it is the first token that is its letter, and else
-    the first token of the text, if a letter could have stood there.
+    Where the text states an option by its letter it is the token that decides: with
+    another letter in its place the text would state another option, or contradict
+    itself. A letter in the thinking, or an article, decides nothing. Where no option is
+    stated it is the first token of the text, if a letter could have stood there.
+
+    Examples
+    --------
+    >>> tokens = [(word, {word: -0.1}) for word in ("A", " no", ".", " Answer:", " B")]
+    >>> answer_position("A no. Answer: B", tokens, 2)
+    4
     """
     n_options = options if isinstance(options, int) else len(options)
-    stated = parse_answer(text, options).answer if text else None
-    if stated is None:
+    stated = parse_answer(text, options) if text else None
+    if text is None or stated is None or stated.answer is None:
         found = letter_scores(tokens[0][1], n_options) if tokens else None
         return None if found is None else 0
-    for i, (token, _) in enumerate(tokens):
-        if token.strip(_BLANKS) == LETTERS[stated]:
+    if not _is_by_letter(text, stated, n_options) or n_options < 2:
+        return None
+    letter = LETTERS[stated.answer]
+    other = (stated.answer + 1) % n_options
+    text, pieces, begin = _aligned(text, [token for token, _ in tokens])
+    contradicted = None
+    for i, piece in enumerate(pieces):
+        at = begin[i] + len(piece) - len(piece.lstrip())
+        if piece.strip() != letter or at < 0 or text[at : at + 1] != letter:
+            continue
+        changed = parse_answer(text[:at] + LETTERS[other] + text[at + 1 :], options)
+        if changed.answer == other and changed.rule != "text":
             return i
-    return None
+        if contradicted is None and changed.reason.startswith(CONTRADICTIONS):
+            contradicted = i
+    return contradicted
+
+
+def _is_by_letter(text: str, stated: ParsedAnswer, n_options: int) -> bool:
+    """Whether a letter decided, not the text of an option."""
+    if stated.rule == "tag":
+        return parse_answer(text, n_options).answer == stated.answer
+    return stated.rule != "text"
+
+
+def _aligned(text: str, tokens: Sequence[str]) -> tuple[str, list[str], list[int]]:
+    """Return a text, tokens as parts of it, and where each begins.
+
+    Tokens can hold more than the text: thinking that a server took out, special tokens.
+    A token that is before the text begins below 0. Where the tokens are no text that
+    ends in the given one, what they say together is the text.
+    """
+    pieces = [_plain(token) for token in tokens]
+    said = "".join(pieces)
+    ends = list(accumulate(map(len, pieces)))
+    place = said.rfind(text.strip())
+    shift = max(place, 0)
+    begin = [end - len(piece) - shift for end, piece in zip(ends, pieces, strict=True)]
+    return (text.strip() if place >= 0 else said), pieces, begin
+
+
+def _plain(token: str) -> str:
+    """Token as it stands in the text."""
+    return token.replace("▁", " ").replace("Ġ", " ").replace("Ċ", "\n")

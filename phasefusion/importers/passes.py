@@ -6,20 +6,25 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
+from phasefusion._sources.files import whole
+from phasefusion._sources.findings import Findings
+from phasefusion._sources.model import Question, RawAnswer, RawQuestion, Settings
+from phasefusion._sources.options import order_of, resolve_gold
+from phasefusion._sources.questions import Key
 from phasefusion.answers import LETTERS, ParsedAnswer, normal, parse_answer
 from phasefusion.errors import DatasetError, OptionError
-from phasefusion.fusion import fuse
-from phasefusion.importers.distributions import Distribution, distribution
-from phasefusion.importers.model import Question, RawAnswer, RawQuestion, Settings
-from phasefusion.importers.options import order_of, resolve_gold, strip_once
-from phasefusion.importers.questions import Key
-from phasefusion.importers.report import Findings
+from phasefusion.importers.distributions import Distribution, best_of, distribution
+from phasefusion.scoring.letters import strip_letters
 
 #: Names of arms that mean something to the report.
 _OWN_ARMS = ("phase", "fusion", "vote", "union", "dense")
 _MAX_ALTERNATIVES = 5040
+
+#: Runs and copies show the same options in the same few orders.
+_order_of = lru_cache(maxsize=2**14)(order_of)
 
 PassId = tuple[str, str, str, int, tuple[int, ...]]
 
@@ -58,7 +63,7 @@ def count_options(
     most: Counter[str] = Counter()
     for raw in answers:
         if (raw.benchmark, raw.question_id) in unknown:
-            said = raw.index
+            said = position_of(raw, None)
             if said is None:
                 said = parse_answer(raw.text, len(LETTERS)).answer
             lists = (raw.logprobs, raw.probabilities, raw.order, raw.displayed)
@@ -97,7 +102,7 @@ def check_golds(
         question = found.get(key)
         if question is None or raw.gold in (None, "") or not question.gold:
             continue
-        options = None if raw.options is None else strip_once(raw.options)[0]
+        options = None if raw.options is None else strip_letters(raw.options)[0]
         gold = resolve_gold(raw.gold, options, question.n_options, raw.gold_kind)
         order = order_in(options, None, question, raw.where)
         content = {question.same_options[order[k]] for k in gold.indices}
@@ -143,7 +148,7 @@ def order_in(
     if displayed is None or question.options is None:
         return tuple(range(n_options))
     try:
-        return order_of(displayed, question.options)
+        return _order_of(tuple(displayed), question.options)
     except OptionError as error:
         raise DatasetError(
             f"{where}: question {question.question_id!r}: {error}"
@@ -163,21 +168,17 @@ def make_passes(
     DatasetError
         If two answers of one pass differ, or as the parts say.
     """
+    drafts = list(_drafts(answers, questions, settings, findings))
+    wanted = [(i, draft.found) for i, draft in enumerate(drafts) if draft.found]
+    wanted = [(i, found) for i, found in wanted if drafts[i].is_replaced]
+    content = [in_content(found, drafts[i].order) for i, found in wanted]
+    names = [drafts[i].raw.question_id for i, _ in wanted]
+    best = dict(zip((i for i, _ in wanted), best_of(content, names), strict=True))
     taken: dict[PassId, tuple[RawAnswer, Made]] = {}
-    for raw in answers:
-        question = questions.get((raw.benchmark, raw.question_id))
-        if question is None:
-            findings.add(
-                "answer left out",
-                "its question is unusable or unknown",
-                raw.question_id,
-            )
-            continue
-        shown = None if raw.displayed is None else strip_once(raw.displayed)[0]
-        order = order_in(shown, raw.order, question, raw.where)
-        arm = _arm(raw)
-        key = (raw.benchmark, raw.question_id, arm, raw.phase_index, order)
-        made = _make(raw, question, order, arm, settings, findings)
+    for i, draft in enumerate(drafts):
+        raw, question, order = draft.raw, draft.question, draft.order
+        key = (raw.benchmark, raw.question_id, draft.arm, raw.phase_index, order)
+        made = _make(draft, best.get(i))
         if key in taken:
             other, before = taken[key]
             free = _free_order(key, taken, question)
@@ -189,12 +190,63 @@ def make_passes(
                     raw.question_id,
                 )
                 key = (*key[:4], free)
-                made = _make(raw, question, free, arm, settings, Findings())
+                draft = _draft(raw, question, free, settings, Findings())
+                made = _make(draft, best.get(i))
             else:
                 _check_same(raw, other, made, before, findings)
                 continue
         taken[key] = (raw, made)
         yield made
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A pass before the answers of distributions are known."""
+
+    raw: RawAnswer
+    question: Question
+    order: tuple[int, ...]
+    arm: str
+    parsed: ParsedAnswer
+    found: Distribution | None
+    is_replaced: bool
+
+
+def _drafts(
+    answers: Sequence[RawAnswer],
+    questions: Mapping[Key, Question],
+    settings: Settings,
+    findings: Findings,
+) -> Iterator[_Draft]:
+    for raw in answers:
+        question = questions.get((raw.benchmark, raw.question_id))
+        if question is None:
+            findings.add(
+                "answer left out",
+                "its question is unusable or unknown",
+                raw.question_id,
+            )
+            continue
+        shown = None if raw.displayed is None else strip_letters(raw.displayed)[0]
+        order = order_in(shown, raw.order, question, raw.where)
+        yield _draft(raw, question, order, settings, findings)
+
+
+def _draft(
+    raw: RawAnswer,
+    question: Question,
+    order: tuple[int, ...],
+    settings: Settings,
+    findings: Findings,
+) -> _Draft:
+    arm = _arm(raw)
+    parsed = _parse(raw, question, order)
+    found = distribution(raw, question, order, findings, settings.strict)
+    is_replaced = False
+    if found is not None:
+        _check_stated(raw, parsed, found, findings)
+        is_replaced = _replaces(raw, parsed, found)
+    return _Draft(raw, question, order, arm, parsed, found, is_replaced)
 
 
 def _arm(raw: RawAnswer) -> str:
@@ -248,32 +300,21 @@ def _free_order(
     return None
 
 
-def _make(
-    raw: RawAnswer,
-    question: Question,
-    order: tuple[int, ...],
-    arm: str,
-    settings: Settings,
-    findings: Findings,
-) -> Made:
-    parsed = _parse(raw, question, order)
-    found = distribution(raw, question, order, findings, settings.strict)
+def _make(draft: _Draft, best: int | None) -> Made:
+    """Make the record of a pass; `best` is the answer of its distribution."""
+    raw, question, order = draft.raw, draft.question, draft.order
+    parsed, found = draft.parsed, draft.found
     same = question.same_options
     answer = None if parsed.answer is None else same[order[parsed.answer]]
     letter = None if parsed.answer is None else LETTERS[parsed.answer]
     path = "generate"
-    maxima: tuple[int, ...] = ()
-    if found is not None:
-        maxima = tuple(order[k] for k in found.maxima)
-        _check_stated(raw, parsed, found, findings)
-        nothing_said = raw.text is None and raw.index is None
-        if found.kind == "tokens" or nothing_said:
-            path = "logit"
-            answer = _best(found, order, question)
-            # The position of the first equal option, as the letter that was credited.
-            letter = LETTERS[order.index(answer)]
-            parsed = ParsedAnswer(order.index(answer), "parsed", "logprobs")
-    record = _fields(raw, question, arm) | {
+    maxima = () if found is None else tuple(order[k] for k in found.maxima)
+    if draft.is_replaced and best is not None:
+        path, answer = "logit", best
+        # The position of the first equal option, as the letter that was credited.
+        letter = LETTERS[order.index(answer)]
+        parsed = ParsedAnswer(order.index(answer), "parsed", "logprobs")
+    record = _fields(raw, question, draft.arm) | {
         "order": list(order),
         "logprobs": None if found is None else list(found.logprobs),
         "answer": answer,
@@ -284,8 +325,10 @@ def _make(
         "invalid": None if answer is not None else f"{parsed.outcome}: {parsed.reason}",
         "outcome": parsed.outcome,
         "rule": parsed.rule,
-        "source": {"format": "", "file": raw.file, "line": raw.line},
+        "source": {"format": raw.format, "file": raw.file, "line": raw.line},
     }
+    if raw.file_index is not None:
+        record["source"]["file_index"] = raw.file_index
     if question.group is not None and question.options is not None:
         text = None if answer is None else normal(question.options[answer])
         record["choice"] = text
@@ -329,20 +372,45 @@ def _fields(raw: RawAnswer, question: Question, arm: str) -> dict[str, Any]:
     return found | dict(raw.extra)
 
 
+def position_of(raw: RawAnswer, shown: Sequence[str] | None) -> int | None:
+    """Position that an answer states as a number; None where it states none.
+
+    Digits as a text are one in predictions, unless they are the text of an option.
+    """
+    if raw.index is not None or raw.text is None or not raw.digits_are_index:
+        return raw.index
+    said = raw.text.strip()
+    if not (said.isascii() and said.isdigit()):
+        return None
+    return None if said in map(normal, shown or ()) else whole(said)
+
+
 def _parse(raw: RawAnswer, question: Question, order: Sequence[int]) -> ParsedAnswer:
     shown = (
         None if question.options is None else tuple(question.options[k] for k in order)
     )
-    if raw.index is None:
+    index = position_of(raw, shown)
+    if index is None:
         return parse_answer(raw.text, question.n_options if shown is None else shown)
-    if not 0 <= raw.index < question.n_options:
-        reason = f"index {raw.index} is not one of 0..{question.n_options - 1}"
+    if not 0 <= index < question.n_options:
+        reason = f"index {index} is not one of 0..{question.n_options - 1}"
         return ParsedAnswer(None, "invalid", reason=reason)
-    if raw.text is not None and shown is not None:
-        if normal(raw.text) != normal(shown[raw.index]):
-            reason = f"index {raw.index} is not the option of the text {raw.text!r}"
+    if raw.index is not None and raw.text is not None and shown is not None:
+        if normal(raw.text) != normal(shown[index]):
+            reason = f"index {index} is not the option of the text {raw.text!r}"
             return ParsedAnswer(None, "unparsed", reason=reason)
-    return ParsedAnswer(raw.index, "parsed", "index")
+    return ParsedAnswer(index, "parsed", "index")
+
+
+def _replaces(raw: RawAnswer, parsed: ParsedAnswer, found: Distribution) -> bool:
+    """Whether the answer is that of the distribution, not that of the text.
+
+    It is where the text states none, and where its letter is the most probable one.
+    """
+    if raw.text is None and raw.index is None:
+        return True
+    stated = parsed.answer is None or parsed.answer in found.maxima
+    return found.kind == "tokens" and stated
 
 
 def _check_stated(
@@ -357,9 +425,9 @@ def _check_stated(
     )
 
 
-def _best(found: Distribution, order: Sequence[int], question: Question) -> int:
-    """Content index of the most probable option; ties by the question's priority."""
+def in_content(found: Distribution, order: Sequence[int]) -> list[float]:
+    """Log-probabilities of a pass in content space."""
     content = [0.0] * len(order)
     for k, value in zip(order, found.logprobs, strict=True):
         content[k] = value
-    return int(fuse([content], item_id=question.question_id).answer)
+    return content

@@ -10,8 +10,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from phasefusion._sources.findings import Findings
+from phasefusion._sources.model import (
+    Question,
+    RawAnswer,
+    RawQuestion,
+    Reading,
+    Settings,
+)
+from phasefusion._sources.questions import (
+    Key,
+    gather,
+    resolve,
+    with_reference,
+)
+from phasefusion._versions import versions
 from phasefusion.errors import DatasetError
-from phasefusion.evaluate import versions
 from phasefusion.importers.checks import (
     add_findings,
     arm_counts,
@@ -19,30 +33,15 @@ from phasefusion.importers.checks import (
     harness_scores,
     item_of,
 )
-from phasefusion.importers.detect import FORMATS, READERS, Detected, detect_format
-from phasefusion.importers.files import read_json
-from phasefusion.importers.model import (
-    Question,
-    RawAnswer,
-    RawQuestion,
-    Reading,
-    Settings,
-)
+from phasefusion.importers.detect import READERS, Detected, format_of
+from phasefusion.importers.golds import read_gold, with_gold
 from phasefusion.importers.passes import (
     Made,
     check_golds,
     count_options,
     make_passes,
 )
-from phasefusion.importers.questions import (
-    Key,
-    gather,
-    resolve,
-    with_gold,
-    with_reference,
-)
-from phasefusion.importers.report import Findings, ImportReport
-from phasefusion.importers.rows import GOLDS, first
+from phasefusion.importers.report import ImportReport
 from phasefusion.records import RunWriter, pass_key
 
 #: What `protocol` is in the run.json of an imported run.
@@ -111,7 +110,7 @@ def read_questions(
     settings = Settings(benchmark, version, dict(mapping or {}), lenient=lenient)
     findings = Findings()
     path = Path(path)
-    detected = _format(path, format, settings)
+    detected = format_of(path, format, settings)
     reading = READERS[detected.format][0](path, settings)
     _take_notes([reading], findings)
     resolved = _resolve(gather(reading.questions), settings, findings)
@@ -193,11 +192,12 @@ def import_run(
         benchmark, version, dict(mapping or {}), n_options, lenient, strict
     )
     findings = Findings()
-    detected = [_format(path, format, settings) for path in paths]
+    detected = [format_of(path, format, settings) for path in paths]
     readings = [
         READERS[one.format][0](path, settings)
         for path, one in zip(paths, detected, strict=True)
     ]
+    readings = _with_sources(readings, detected)
     _take_notes(readings, findings)
     answers = _named_arms(paths, readings, arms)
     if not answers:
@@ -213,8 +213,6 @@ def import_run(
     made = list(make_passes(answers, resolved, settings, findings))
     if not made:
         raise DatasetError(f"{paths[0]}: none of its answers belongs to a question")
-    for one in made:
-        one.record["source"]["format"] = _format_of(one, paths, detected)
     made = _in_order(made)
     add_findings(made, resolved, findings)
     result = ImportReport(
@@ -258,24 +256,25 @@ def _paths(files: str | Path | Sequence[str | Path], arms: Sequence[str]) -> lis
     return paths
 
 
-def _format(path: Path, format: str, settings: Settings) -> Detected:
-    if format == "auto":
-        return detect_format(path, lenient=settings.lenient)
-    if format not in READERS:
-        raise DatasetError(
-            f"format {format!r} is not one of auto, {', '.join(FORMATS)}"
-        )
-    return Detected(format, "as given")
-
-
 def _formats_text(detected: Sequence[Detected]) -> str:
     return ", ".join(dict.fromkeys(map(str, detected)))
 
 
-def _format_of(made: Made, paths: Sequence[Path], detected: Sequence[Detected]) -> str:
-    name = made.record["source"]["file"]
-    known = {path.name: one.format for path, one in zip(paths, detected, strict=True)}
-    return known[name]
+def _with_sources(
+    readings: Sequence[Reading], detected: Sequence[Detected]
+) -> list[Reading]:
+    """Let every answer say which file it is of, and of what form that is."""
+    several = len(readings) > 1
+    return [
+        replace(
+            reading,
+            answers=tuple(
+                replace(raw, format=one.format, file_index=i if several else None)
+                for raw in reading.answers
+            ),
+        )
+        for i, (reading, one) in enumerate(zip(readings, detected, strict=True))
+    ]
 
 
 def _take_notes(readings: Iterable[Reading], findings: Findings) -> None:
@@ -292,9 +291,7 @@ def _named_arms(
     overlap = any(
         ids[i] & ids[j] for i in range(len(ids)) for j in range(i + 1, len(ids))
     )
-    stems = [path.stem for path in paths]
-    if len(set(stems)) < len(stems):
-        stems = [str(path.with_suffix("")) for path in paths]
+    stems = _short_names(paths)
     found = []
     for i, reading in enumerate(readings):
         name = arms[i] if arms else stems[i] if overlap else None
@@ -305,6 +302,24 @@ def _named_arms(
                 arm = name if raw.arm is None else f"{name} {raw.arm}"
                 found.append(replace(raw, arm=arm))
     return found
+
+
+def _short_names(paths: Sequence[Path]) -> list[str]:
+    """Return the shortest ends of paths that differ, without suffixes if they can.
+
+    >>> _short_names([Path("/home/me/a/p.json"), Path("/home/me/b/p.json")])
+    ['a/p', 'b/p']
+    """
+    whole = [path.resolve() for path in paths]
+    for n_parts in range(1, max(len(path.parts) for path in whole) + 1):
+        for ends in (
+            [path.with_suffix("").parts[-n_parts:] for path in whole],
+            [path.parts[-n_parts:] for path in whole],
+        ):
+            names = ["/".join(parts) for parts in ends]
+            if len(set(names)) == len(names):
+                return names
+    return [path.stem for path in paths]  # one file twice
 
 
 def _raw_questions(
@@ -318,10 +333,11 @@ def _raw_questions(
     reference = None
     if questions is not None:
         path = Path(questions)
-        reader = READERS[_format(path, "auto", settings).format][0]
+        reader = READERS[format_of(path, "auto", settings).format][0]
         read = reader(path, replace(settings, mapping={}))
         names = {key[0] for key in own}
-        if settings.benchmark is None and len(names) == 1:
+        own_names = {raw.benchmark for raw in read.questions}
+        if settings.benchmark is None and len(names) == len(own_names) == 1:
             (name,) = names
             read = _renamed(read, name)
         reference = gather(read.questions)
@@ -341,54 +357,6 @@ def _renamed(reading: Reading, benchmark: str) -> Reading:
         reading,
         questions=tuple(replace(raw, benchmark=benchmark) for raw in reading.questions),
     )
-
-
-def read_gold(path: Path, settings: Settings) -> dict[str, RawQuestion]:
-    """Read right answers by id: an object, a two-column table, or a question file.
-
-    Raises
-    ------
-    DatasetError
-        If an id occurs with two right answers, or there is none.
-    """
-    if path.suffix.lower() == ".json":
-        value = read_json(path, lenient=settings.lenient).value
-        if isinstance(value, Mapping) and all(
-            not isinstance(one, list) for one in value.values()
-        ):
-            found = {}
-            for name, one in value.items():
-                given = first(one, GOLDS) if isinstance(one, Mapping) else one
-                found[str(name)] = RawQuestion(
-                    f"{path}, {name!r}", str(name), "", gold=given
-                )
-            return found
-    plain = replace(settings, mapping={})
-    reading = READERS[_format(path, "auto", plain).format][0](path, plain)
-    golds: dict[str, RawQuestion] = {}
-    for raw in reading.questions:
-        if raw.gold in (None, ""):
-            continue
-        old = golds.setdefault(raw.question_id, raw)
-        if old.gold != raw.gold:
-            raise DatasetError(
-                f"{raw.where}: the gold of {raw.question_id!r} is {raw.gold!r}, at "
-                f"{old.where} it is {old.gold!r}"
-            )
-    for answer in reading.answers:
-        if not golds and (answer.index is not None or answer.text is not None):
-            break
-    else:
-        return golds
-    return {
-        one.question_id: RawQuestion(
-            one.where,
-            one.question_id,
-            "",
-            gold=one.text if one.index is None else one.index,
-        )
-        for one in reading.answers
-    }
 
 
 def _resolve(

@@ -8,9 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from phasefusion.answers import LETTERS
-from phasefusion.errors import DatasetError
-from phasefusion.importers.files import (
+from phasefusion._sources.files import (
     number,
     number_list,
     read_json,
@@ -19,14 +17,16 @@ from phasefusion.importers.files import (
     text_list,
     whole,
 )
-from phasefusion.importers.model import (
+from phasefusion._sources.model import (
     RawAnswer,
     RawQuestion,
     Reading,
     Settings,
 )
-from phasefusion.importers.options import split_embedded
-from phasefusion.importers.rows import GOLDS, dotted, options_of
+from phasefusion._sources.options import split_embedded
+from phasefusion._sources.rows import GOLDS, dotted, options_of
+from phasefusion.answers import LETTERS
+from phasefusion.errors import DatasetError
 
 #: Fields that a mapping may name, with the columns that are tried without one.
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -46,6 +46,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "phase_index": ("phase_index",),
     "n_phases": ("n_phases",),
     "group": ("group",),
+    "benchmark": ("benchmark",),
 }
 _FRAMES = re.compile(r"(?:^|_)(\d+) ?(?:f|frames?)(?:_|$)", re.IGNORECASE)
 _BLIND = re.compile(r"(?:^|_)(?:text_?only|blind|no_?video)(?:_|$)", re.IGNORECASE)
@@ -66,10 +67,9 @@ def read_csv(path: Path, settings: Settings) -> Reading:
     names: set[str] = set()
     rows = list(_rows(path, settings, names))
     columns = _columns(path, settings.mapping, names)
-    benchmark = settings.name(path.stem)
     questions, answers = [], []
     for where, line, row in rows:
-        question = _question(row, where, line, columns, benchmark)
+        question = _question(row, where, path, columns, settings)
         questions.append(question)
         if {"answer", "logprobs", "probabilities"} & set(columns):
             answers.append(_mapped(row, where, line, path, columns, question))
@@ -148,9 +148,9 @@ def _get(row: Mapping[str, Any], columns: tuple[str, ...] | None) -> Any:
 def _question(
     row: Mapping[str, Any],
     where: str,
-    line: int,
+    path: Path,
     columns: Mapping[str, tuple[str, ...]],
-    benchmark: str,
+    settings: Settings,
 ) -> RawQuestion:
     options = text_list(_get(row, columns.get("options"))) or options_of(row)
     text = _get(row, columns.get("question"))
@@ -161,11 +161,14 @@ def _question(
     if question_id in (None, ""):
         raise DatasetError(f"{where}: {'+'.join(columns['question_id'])} is empty")
     video = _get(row, columns.get("video_id"))
-    kind, group = (_get(row, columns.get(name)) for name in ("type", "group"))
+    kind, group, own = (
+        _get(row, columns.get(name)) for name in ("type", "group", "benchmark")
+    )
+    named = settings.benchmark is None and own not in (None, "")
     return RawQuestion(
         where=where,
         question_id=str(question_id),
-        benchmark=benchmark,
+        benchmark=settings.name(str(own) if named else path.stem),
         question=text if isinstance(text, str) else None,
         options=options,
         gold=_get(row, columns.get("gold")),
@@ -185,7 +188,7 @@ def _mapped(
 ) -> RawAnswer:
     given = {name: _get(row, columns.get(name)) for name in FIELDS}
     value = given["answer"]
-    index = whole(value) if not isinstance(value, str) else _index_text(value, question)
+    index = None if isinstance(value, str) else whole(value)
     phase = _phase(given["phase"], where)
     n_phases = whole(given["n_phases"]) or 1
     phase_index = whole(given["phase_index"]) or 0
@@ -202,6 +205,7 @@ def _mapped(
         benchmark=question.benchmark,
         text=None if index is not None or value is None else str(value),
         index=index,
+        digits_are_index=True,
         arm=None if arm in (None, "") else str(arm),
         budget=whole(given["budget"]),
         displayed=question.options,
@@ -212,14 +216,6 @@ def _mapped(
         phase_index=phase_index,
         n_phases=n_phases,
     )
-
-
-def _index_text(value: str, question: RawQuestion) -> int | None:
-    """Index of an answer that is a number as text, unless it is an option's text."""
-    shown = value.strip()
-    if not (shown.isascii() and shown.isdigit()):
-        return None
-    return None if shown in (question.options or ()) else whole(shown)
 
 
 def _phase(value: object, where: str) -> Fraction | None:
@@ -294,9 +290,8 @@ def read_wide(path: Path, settings: Settings) -> Reading:
             f"{', '.join(table.columns)}"
         )
     runs.sort(key=lambda name: (frames_of(name) is None, frames_of(name) or 0))
-    benchmark = settings.name(path.stem)
     questions = [
-        _question(row, table.where(line), line, columns, benchmark)
+        _question(row, table.where(line), path, columns, settings)
         for line, row in table.rows
     ]
     answers = [
@@ -305,7 +300,7 @@ def read_wide(path: Path, settings: Settings) -> Reading:
             line=line,
             file=path.name,
             question_id=question.question_id,
-            benchmark=benchmark,
+            benchmark=question.benchmark,
             text=row.get(run),
             arm=run,
             budget=frames_of(run),

@@ -16,13 +16,13 @@ from phasefusion.errors import RecordError, StatisticsError
 from phasefusion.planning._plans import Design, to_json
 from phasefusion.records import read_passes, read_run
 from phasefusion.report import tables
-from phasefusion.report.items import Column, contributions
+from phasefusion.report.items import Column, cluster_name, contributions
 from phasefusion.report.sections import UNDEFINED, Section
 from phasefusion.report.table import Table, build
-from phasefusion.stats import Auroc, auroc, clustered_mean
+from phasefusion.stats import Auroc, ClusteredMean, auroc, clustered_mean
 from phasefusion.stats._answers import check_choice, half_up
 from phasefusion.stats._numbers import clusters, finite_column
-from phasefusion.stats.proportions import score_interval
+from phasefusion.stats.clustered import effective_interval
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -101,7 +101,9 @@ class Measured:
         Returns
         -------
         Design
-            A design effect below 1 counts as 1: a pilot finds one by chance.
+            A design effect below 1 counts as 1: a pilot finds one by chance. So does
+            that of a pilot in which nothing varies, which says nothing of it: give the
+            plan a design of its own.
         """
         if cluster_size is not None and not math.isnan(self.icc.value):
             design = Design.from_icc(max(0.0, self.icc.value), cluster_size)
@@ -289,8 +291,9 @@ def pilot(
         raise StatisticsError("give at least one run")
     folders = [Path(getattr(run, "path", run)) for run in runs]
     tables = [_table(folder) for folder in folders]
-    by_video = [name for table in tables for name in _labels(table, "video")]
-    by_question = [name for table in tables for name in _labels(table, "question")]
+    items = [info for table in tables for info in table.items]
+    by_video = [cluster_name(info, "video") for info in items]
+    by_question = [cluster_name(info, "question") for info in items]
     chosen: Literal["question", "video"] = "question"
     if cluster == "video" or (
         cluster == "auto" and len(set(by_video)) < len(set(by_question))
@@ -330,19 +333,6 @@ def _table(folder: Path) -> Table:
     if not len(passes):
         raise RecordError(f"{folder}: holds no passes yet; there is nothing to learn")
     return build(passes, described.get("settings", {}))
-
-
-def _labels(
-    table: Table, cluster: Literal["question", "video"]
-) -> list[tuple[str, str, str]]:
-    """Label of each item's cluster; an item without a video is its own."""
-    found = []
-    for info in table.items:
-        if cluster == "video" and info.video_id:
-            found.append((info.benchmark, "video", info.video_id))
-        else:
-            found.append((info.benchmark, "question", info.question_id))
-    return found
 
 
 class _Columns:
@@ -474,7 +464,7 @@ def measure(
         ).astype(np.float64)
         effect, icc = _spread(sums, n_resamples, seed)
     return Measured(
-        mean=_mean_estimate(mean.mean, mean.low, mean.high, len(x), x, effect.value),
+        mean=_mean_estimate(mean, x, effect.value),
         design_effect=effect,
         icc=icc,
         n=len(x),
@@ -483,15 +473,12 @@ def measure(
     )
 
 
-def _mean_estimate(
-    mean: float, low: float, high: float, n: int, x: Column, effect: float
-) -> Estimate:
+def _mean_estimate(made: ClusteredMean, x: Column, effect: float) -> Estimate:
     """Wilson's interval of the effective items for rates, else the clustered one."""
-    if n and x.min() >= 0.0 and x.max() <= 1.0:
-        effect = 1.0 if math.isnan(effect) else max(effect, 1.0)
-        effective = max(1, round(n / effect))
-        return Estimate(mean, *score_interval(mean * effective, effective, 0.95))
-    return Estimate(mean, low, high)
+    if len(x) and x.min() >= 0.0 and x.max() <= 1.0:
+        found = effective_interval(made.mean, made.n, made.n_clusters, effect, 0.95)
+        return Estimate(made.mean, found.low, found.high)
+    return Estimate(made.mean, made.low, made.high)
 
 
 def _spread(

@@ -1,18 +1,13 @@
-"""JSON by orjson, or by the standard library where orjson is not installed."""
+"""JSON by orjson, and by the standard library where NaN and Infinity may stand."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-import numpy as np
+import orjson
 
 from phasefusion.errors import RecordError
-
-try:
-    import orjson
-except ImportError:  # pragma: no cover - the fallback is tested by taking it away
-    orjson = None  # type: ignore[assignment]
 
 
 def loads(data: bytes) -> Any:
@@ -23,9 +18,7 @@ def loads(data: bytes) -> Any:
     ValueError
         If it is not JSON, not UTF-8, or nested too deeply.
     """
-    if orjson is not None:
-        return orjson.loads(data)
-    return _loads(data, _refuse_constant)
+    return orjson.loads(data)
 
 
 def loads_lenient(data: bytes) -> Any:
@@ -36,12 +29,8 @@ def loads_lenient(data: bytes) -> Any:
     ValueError
         As `loads`.
     """
-    return _loads(data, float)
-
-
-def _loads(data: bytes, constant: Any) -> Any:
     try:
-        value = json.loads(data.decode(), parse_constant=constant)
+        value = json.loads(data.decode(), parse_constant=float)
         if b"\\u" in data:  # half of a pair of escapes is a text of no encoding
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
@@ -53,10 +42,6 @@ def _loads(data: bytes, constant: Any) -> Any:
     return value
 
 
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
-
-
 def dumps(value: Any, *, indent: bool = False) -> bytes:
     """Return JSON; NumPy arrays are lists, and what is not finite is null.
 
@@ -66,30 +51,9 @@ def dumps(value: Any, *, indent: bool = False) -> bytes:
         If JSON cannot say it.
     """
     try:
-        if orjson is not None:
-            options = orjson.OPT_SERIALIZE_NUMPY
-            return orjson.dumps(
-                value, option=options | (orjson.OPT_INDENT_2 if indent else 0)
-            )
-        return json.dumps(
-            _plain(value),
-            ensure_ascii=False,
-            allow_nan=False,
-            indent=2 if indent else None,
-            separators=(",", ": ") if indent else (",", ":"),
-        ).encode()
+        options = orjson.OPT_SERIALIZE_NUMPY
+        return orjson.dumps(
+            value, option=options | (orjson.OPT_INDENT_2 if indent else 0)
+        )
     except (TypeError, ValueError) as error:
         raise RecordError(f"cannot be written as JSON: {error}") from error
-
-
-def _plain(value: Any) -> Any:
-    """Replace what the standard library does not write as orjson does."""
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
-    if isinstance(value, (np.ndarray, np.generic)):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value

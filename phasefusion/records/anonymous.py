@@ -30,6 +30,8 @@ KEPT: tuple[str, ...] = (
     *("same_options", "order", "logprobs", "answer", "path", "option_mass"),
     *("seconds", "decode_seconds", "invalid"),
 )
+#: Arms of a protocol; any other name is an importer's, and may be a path.
+_ARMS = ("phase", "single", "union", "dense")
 #: Of the settings in run.json.
 _SETTINGS = ("protocol", "grid", "dense", "arms", "orders", "seed", "on_error")
 #: Of the scorer's description: neither its paths nor the texts of its prompt.
@@ -49,12 +51,15 @@ class Exported:
         Fields that were there and are not any more, with the passes that had them.
     is_hashed : bool
         Whether ids are hashes.
+    arms : dict of str to str
+        New names of the arms that an importer has named.
     """
 
     path: Path
     n_passes: int
     left_out: dict[str, int]
     is_hashed: bool
+    arms: dict[str, str]
 
 
 def export_anonymous(
@@ -69,7 +74,9 @@ def export_anonymous(
 
     Kept are ids and numbers, nothing else: no text that a model wrote, no reasons but
     their first word, no paths, no unknown fields, and of ``run.json`` the protocol, the
-    grids, the orders, the seed, versions, and what kind of model it was.
+    grids, the orders, the seed, versions, and what kind of model it was. Arms that an
+    importer has named, after files or columns, are "run 1", "run 2", ... by their first
+    passes. Names of benchmarks stay: give an import a public one.
 
     Ids can be hashed with a salt, so that two exports with one salt can be joined and
     who does not have it cannot try ids. The tie rules of phasefusion depend on ids:
@@ -110,17 +117,27 @@ def export_anonymous(
     blocks, run = source_blocks(source)
     new_id = _hasher(salt or secrets.token_hex(32)) if hash_ids else None
     left_out: dict[str, int] = {}
+    arms: dict[str, str] = {}
     n = 0
     with replacing(target) as file:
         for _, rows in valid_blocks(_file_of(source), blocks):
             for row in rows:
                 for name in row.keys() - names:
                     left_out[name] = left_out.get(name, 0) + 1
-                file.write(_json.dumps(_stripped(row, names, new_id)) + b"\n")
+                kept = _stripped(row, names, new_id)
+                kept["arm"] = _arm(row["arm"], arms)
+                file.write(_json.dumps(kept) + b"\n")
             n += len(rows)
     if run is not None and target.name == PASSES_FILE:
-        write_whole(target.parent / RUN_FILE, _stripped_run(run))
-    return Exported(out, n, dict(sorted(left_out.items())), hash_ids)
+        write_whole(target.parent / RUN_FILE, _stripped_run(run, arms))
+    return Exported(out, n, dict(sorted(left_out.items())), hash_ids, arms)
+
+
+def _arm(name: str, renamed: dict[str, str]) -> str:
+    """Return the name of an arm that may be seen."""
+    if name in _ARMS:
+        return name
+    return renamed.setdefault(name, f"run {len(renamed) + 1}")
 
 
 def _stripped(
@@ -155,10 +172,16 @@ def _hasher(salt: str) -> Callable[[str, str, str], str]:
     return new_id
 
 
-def _stripped_run(run: Mapping[str, Any]) -> dict[str, Any]:
+def _stripped_run(run: Mapping[str, Any], arms: dict[str, str]) -> dict[str, Any]:
     settings = run.get("settings") or {}
     scorer = settings.get("scorer") or {}
     kept = {name: settings[name] for name in _SETTINGS if name in settings}
+    if isinstance(kept.get("arms"), list):
+        kept["arms"] = [
+            one | {"arm": _arm(one["arm"], arms)}
+            for one in kept["arms"]
+            if isinstance(one, dict) and isinstance(one.get("arm"), str)
+        ]
     kept["scorer"] = {name: scorer[name] for name in _SCORER if name in scorer}
     questions = run.get("questions") or {}
     return {

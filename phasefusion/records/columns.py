@@ -124,8 +124,9 @@ def read_passes(
     """Read every pass of a run into columns.
 
     A large file is parsed by DuckDB where it and PyArrow are installed, and by orjson
-    or the standard library otherwise; what is read is the same. A file that DuckDB
-    stumbles over is read again line by line.
+    otherwise; what is read is the same, but that DuckDB takes texts of numbers in
+    logprobs, option_mass and seconds. A file that it stumbles over is read again line
+    by line.
 
     A pass whose log-probabilities hold NaN or +inf, or are all -inf, is missing, with
     the reason in `Passes.invalid`. A field that may be null may also be absent.
@@ -234,6 +235,8 @@ def assemble(raw: RawColumns) -> Passes:
     _demand_distinct(
         raw, [item, arm.code, shifted.astype(np.int64), phase_index, order_code]
     )
+    for name in ("option_mass", "seconds"):
+        raw.demand(~(raw.number[name] < 0.0), f"{name} is below 0")
     logprobs = _logprobs(raw, n_options, out["logprobs"])
     answer = raw.integers("answer", null=-1, below=n_options, out=out["answer"])
     invalid = _mark_invalid(raw, n_options, logprobs, answer)

@@ -1,8 +1,10 @@
 """Pass files as columns by DuckDB, the fastest of the parsers that there are.
 
-DuckDB converts where a type allows it and knows no line numbers of what it converted,
-so numbers are taken as float64 and lists of integers as the JSON text that they are;
-what is odd is left to the parser that reads line by line.
+DuckDB converts where a type allows it and knows no line numbers of what it converted:
+"2" and true would be numbers. So what has few values, whole numbers and lists of them,
+is taken as the JSON text that it is and looked at once a value; what is odd is left to
+the parser that reads line by line. Only measurements (`MEASURED` and log-probabilities)
+are converted by DuckDB, and may be texts of numbers.
 """
 
 from __future__ import annotations
@@ -29,14 +31,17 @@ from phasefusion.records.raw import (
     Coded,
     OddInputError,
     RawColumns,
+    as_numbers,
     first_rows,
     join,
 )
 
+MEASURED = ("option_mass", "seconds")
 _TYPES = (
     dict.fromkeys(TEXTS, "VARCHAR")
     | dict.fromkeys(LISTS, "JSON")
-    | dict.fromkeys(NUMBERS, "DOUBLE")
+    | dict.fromkeys(NUMBERS, "JSON")
+    | dict.fromkeys(MEASURED, "DOUBLE")
     | {"logprobs": "DOUBLE[]", "video_id": "VARCHAR", "type": "VARCHAR"}
     | {"n_frames": "DOUBLE", "duration_s": "DOUBLE", "same_options": "JSON"}
 )
@@ -126,7 +131,10 @@ class _Collector:
         for name, parts in self._coded.items():
             parts.append(batch[name].dictionary_encode())
         for name, numbers in self._numbers.items():
-            numbers.append(_copy(batch[name]))
+            column = batch[name]
+            numbers.append(
+                _copy(column) if name in MEASURED else _numbers(name, column)
+            )
         lists = batch["logprobs"]
         length = lists.value_lengths()
         if lists.null_count:
@@ -182,6 +190,25 @@ def _copy(column: Any) -> NDArray[np.float64]:
     return values if column.null_count else values.copy()
 
 
+def _numbers(name: str, column: Any) -> NDArray[np.float64]:
+    """Return numbers of a batch that come as JSON of few values; null is NaN."""
+    coded = column.dictionary_encode()
+    values = as_numbers(name, [*_parsed(coded.dictionary.to_pylist()), None])
+    code = coded.indices
+    if code.null_count:
+        code = code.fill_null(len(values) - 1)
+    found: NDArray[np.float64] = values.take(code.to_numpy())
+    return found
+
+
+def _parsed(texts: list[str]) -> list[Any]:
+    try:
+        found: list[Any] = _json.loads(f"[{','.join(texts)}]".encode())
+    except ValueError as error:  # NaN
+        raise OddInputError(f"not JSON: {error}") from None
+    return found
+
+
 def _unify(name: str, parts: Sequence[Any]) -> Coded:
     """Give the batches of a column one numbering."""
     import pyarrow as pa
@@ -194,8 +221,5 @@ def _unify(name: str, parts: Sequence[Any]) -> Coded:
         code = code.fill_null(-1)
     table = whole.dictionary.to_pylist()
     if _TYPES[name] == "JSON":
-        try:
-            table = _json.loads(f"[{','.join(table)}]".encode())
-        except ValueError as error:  # NaN
-            raise OddInputError(f"not JSON: {error}") from None
+        table = _parsed(table)
     return Coded(code.to_numpy().astype(np.int64), table)

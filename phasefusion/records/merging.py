@@ -81,6 +81,9 @@ class Merged:
         The first of them.
     written : Path or None
         None when a conflict was in the way.
+    without_run : tuple of Path
+        Sources without ``run.json``, as bare pass files are. With any of them the
+        merged run has none: how a part was made is not known of the whole.
     """
 
     n_passes: int
@@ -88,6 +91,7 @@ class Merged:
     n_conflicts: int
     conflicts: tuple[Conflict, ...]
     written: Path | None
+    without_run: tuple[Path, ...] = ()
 
 
 def merge(
@@ -140,6 +144,7 @@ def merge(
         index.n_conflicts,
         tuple(index.described(paths)),
         None if is_stopped else out,
+        tuple(path for path, one in zip(paths, runs, strict=True) if one is None),
     )
 
 

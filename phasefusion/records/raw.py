@@ -88,16 +88,16 @@ class RawColumns:
     ) -> NDArray[np.int64]:
         """Return a column of integers with `null` for null, or raise OddInputError."""
         values = self.number[name]
+        is_null = np.zeros(1, np.bool_)
         if null is not None:
             is_null = np.isnan(values)
             if is_null.any():
                 values = np.where(is_null, null, values)
-                least = min(least, null)
         with np.errstate(invalid="ignore"):
             whole = np.empty(self.n, np.int64) if out is None else out
             np.copyto(whole, values, casting="unsafe")
         self.demand(whole == values, f"{name} is not an integer")
-        self.demand(whole >= least, f"{name} is below {least}")
+        self.demand((whole >= least) | is_null, f"{name} is below {least}")
         if below is not None:
             self.demand(whole < below, f"{name} is too large")
         return whole
@@ -161,10 +161,7 @@ class _Gatherer:
         for name in LISTS:
             self._code(name, [_key(value) for value in _field(rows, name)])
         for name in NUMBERS:
-            column = np.array(_field(rows, name), np.float64)
-            if column.ndim != 1:
-                raise OddInputError(f"{name} is a list")
-            self._numbers[name].append(column)
+            self._numbers[name].append(as_numbers(name, _field(rows, name)))
         self._add_logprobs([row.get("logprobs") for row in rows])
         for i, row in enumerate(rows, self._n):
             key = (row["benchmark"], row["question_id"])
@@ -187,9 +184,7 @@ class _Gatherer:
         lengths = [-1 if values is None else len(values) for values in lists]
         self._lengths.append(np.array(lengths, np.int64))
         flat = list(chain.from_iterable(values for values in lists if values))
-        numbers = np.array(flat, np.float64)
-        if numbers.ndim != 1:
-            raise OddInputError("logprobs is a list of lists")
+        numbers = as_numbers("logprobs", flat)
         if None in flat:
             numbers[np.array([value is None for value in flat])] = -np.inf
         self._logprobs.append(numbers)
@@ -251,6 +246,20 @@ def as_texts(values: list[Any]) -> list[str | None]:
         value if value is None or type(value) is str else _json.dumps(value).decode()
         for value in values
     ]
+
+
+def as_numbers(name: str, values: list[Any]) -> NDArray[np.float64]:
+    """Return numbers, null as NaN; what NumPy would make a number of is none.
+
+    Raises
+    ------
+    OddInputError
+        For a text, a list, and for true and false but in the field that is so.
+    """
+    kinds: set[type] = {bool} if name == "shifted" else {int, float}
+    if not {*map(type, values)} <= kinds | {type(None)}:
+        raise OddInputError(f"{name} is no number")
+    return np.array(values, np.float64)
 
 
 def _field(rows: Sequence[dict[str, Any]], name: str) -> list[Any]:

@@ -13,6 +13,8 @@ from phasefusion.importers.analysis import (
     accuracy_by,
     arm_table,
     group_flips,
+    property_of,
+    strata_of,
 )
 from phasefusion.importers.checks import cannot, identical_runs
 from phasefusion.stats import (
@@ -158,9 +160,10 @@ def _over_arms(table: ArmTable, same: set[frozenset[str]]) -> Numbers | None:
 
 def _strata(rows: Sequence[Row]) -> Numbers:
     """Accuracy of every arm by the properties of the questions."""
-    names = {name: None for row in rows for name in row.get("strata", {})}
+    names = {name: None for row in rows for name in strata_of(row)}
     # The type of a question is often one of its strata already.
-    if not any(all(_value(row, name) == row["type"] for row in rows) for name in names):
+    types = [row.get("type") for row in rows]
+    if not any([property_of(row, name) for row in rows] == types for name in names):
         names = {"type": None, **names}
     arms = list(dict.fromkeys(row["arm"] for row in rows))
     found: Numbers = {}
@@ -180,12 +183,7 @@ def _strata(rows: Sequence[Row]) -> Numbers:
 
 
 def _has(row: Row, name: str, arm: str) -> bool:
-    return row["arm"] == arm and _value(row, name) is not None
-
-
-def _value(row: Row, name: str) -> object:
-    found: object = row.get("strata", {}).get(name, row.get(name))
-    return found
+    return row["arm"] == arm and property_of(row, name) is not None
 
 
 def _groups(rows: Sequence[Row], arms: Sequence[str]) -> Numbers | None:

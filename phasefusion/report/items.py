@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion.records import ItemInfo
 from phasefusion.report.table import ARMS, Outcomes, Table
 from phasefusion.stats import flip_rates
 
@@ -52,6 +54,18 @@ class ItemColumns:
     order_flips: dict[str, Flips]
     change: dict[str, Column]
     change_passes: dict[str, Column]
+
+
+def cluster_name(
+    info: ItemInfo, by: Literal["question", "video"]
+) -> tuple[str, str, str]:
+    """Name the cluster of an item: within its benchmark, its video or itself.
+
+    An item without a video is its own cluster: what is not known is not shared.
+    """
+    if by == "video" and info.video_id:
+        return info.benchmark, "video", info.video_id
+    return info.benchmark, "question", info.question_id
 
 
 def contributions(table: Table) -> ItemColumns:

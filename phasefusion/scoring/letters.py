@@ -20,7 +20,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # "A man" would lose its article.
 _LETTERED = re.compile(
     r"\s*(?:\((?P<round>[A-Za-z])\)|\[(?P<square>[A-Za-z])\]|"
-    r"(?P<bare>[A-Za-z])(?:[.):]|、))\s*(?P<text>\S.*)",
+    r"(?P<bare>[A-Za-z])(?:[.):]|、))\s*(?P<text>.*)",
     re.DOTALL,
 )
 _FIELD = re.compile(r"\{(question|options|letter|option)\}")
@@ -31,8 +31,10 @@ LetterVariants = Literal["sum", "in-context"]
 def strip_letters(options: Sequence[str]) -> tuple[tuple[str, ...], bool]:
     """Take the letters off options that came with letters.
 
-    Letters are taken off only when every option carries one and they run A, B, C, ...
-    in the order given; anything less could be part of an option's text.
+    Letters are taken off, once, only when every option carries one and they run A, B,
+    C, ... in the order given; anything less could be part of an option's text. An
+    option that is a letter alone is an empty one, unless all are: then the letters are
+    the texts.
 
     Parameters
     ----------
@@ -41,6 +43,7 @@ def strip_letters(options: Sequence[str]) -> tuple[tuple[str, ...], bool]:
     Returns
     -------
     options : tuple of str
+        Without surrounding white space.
     stripped : bool
         Whether letters were found and taken off.
 
@@ -48,23 +51,60 @@ def strip_letters(options: Sequence[str]) -> tuple[tuple[str, ...], bool]:
     --------
     >>> strip_letters(["A. a cat", "(B) a dog"])
     (('a cat', 'a dog'), True)
+    >>> strip_letters(["A. 1.", "B. C. Berries."])
+    (('1.', 'C. Berries.'), True)
     >>> strip_letters(["A. Lincoln", "J. Adams"])
     (('A. Lincoln', 'J. Adams'), False)
     """
-    given = tuple(options)
-    texts = []
-    case = ""
-    for k, option in enumerate(given):
-        match = _LETTERED.fullmatch(option)
-        if match is None or k >= len(LETTERS):
-            return given, False
-        letter = match["round"] or match["square"] or match["bare"]
-        case = case or ("upper" if letter.isupper() else "lower")
-        wanted = LETTERS[k] if case == "upper" else LETTERS[k].lower()
-        if letter != wanted:
-            return given, False
-        texts.append(match["text"].rstrip())
-    return tuple(texts), bool(given)
+    given = tuple(option.strip() for option in options)
+    found = _lettered(given)
+    letters = "".join(letter for letter, _ in found)
+    wanted = LETTERS[: len(given)]
+    if len(found) != len(given) or letters not in (wanted, wanted.lower()):
+        return given, False
+    return tuple(text for _, text in found), bool(given)
+
+
+def _lettered(options: Sequence[str]) -> list[tuple[str, str]]:
+    """Letter and text of the options that carry a letter, unless all are letters."""
+    matches = [_LETTERED.fullmatch(option) for option in options]
+    found = [
+        (m["round"] or m["square"] or m["bare"], m["text"].strip())
+        for m in matches
+        if m is not None
+    ]
+    return found if any(text for _, text in found) else []
+
+
+def misplaced(options: Sequence[str]) -> str:
+    """Say what is wrong with options that carry the letters A to the K-th in disorder.
+
+    Those may be the letters to answer with, which contradict the places, or no letters
+    at all but initials; other letters, as in "A. Lincoln" and "J. Adams", are text.
+
+    Returns
+    -------
+    str
+        Empty when nothing is.
+
+    Examples
+    --------
+    >>> misplaced(["A. a", "B. b"]), misplaced(["A. Lincoln", "J. Adams"])
+    ('', '')
+    >>> misplaced(["B. b", "A. a"])[:26]
+    'the options are ambiguous:'
+    """
+    letters = "".join(letter for letter, _ in _lettered(options)).upper()
+    in_order = LETTERS[: len(options)]
+    if len(letters) != len(options) or letters == in_order:
+        return ""
+    if not {*letters} <= {*in_order}:
+        return ""
+    return (
+        f"the options are ambiguous: they carry the letters {', '.join(letters)} at "
+        f"the places of {', '.join(in_order)}; take the letters off or put the options "
+        "in the order of their letters"
+    )
 
 
 def first_equal(texts: Sequence[str]) -> tuple[int, ...]:
@@ -139,6 +179,11 @@ def clean_options(options: Sequence[str]) -> CleanOptions:
     ('red', 'blue')
     """
     texts, stripped = strip_letters(check_options(options))
+    for k, text in enumerate(texts):
+        if not text:
+            raise OptionError(
+                f"option {k} of {len(texts)} is a letter alone: {options[k]!r}"
+            )
     notes = ["letters of the given options taken off"] if stripped else []
     first = first_equal(texts)
     if len(set(first)) < 2:

@@ -55,6 +55,20 @@ def answer_table(
     return np.ascontiguousarray(table)
 
 
+def gold_answers(gold: ArrayLike, n_items: int) -> NDArray[np.int64]:
+    """Right answers of the items; unknown ones are refused, not counted as wrong."""
+    right = integers(gold, "gold", 1)
+    if len(right) != n_items:
+        raise StatisticsError(f"{len(right)} gold answers for {n_items} items")
+    if len(right) and right.min() < 0:
+        place = int(right.argmin())
+        raise StatisticsError(
+            f"gold[{place}] is {int(right[place])}; content indices are >= 0, leave "
+            "items without a right answer out"
+        )
+    return right
+
+
 def numbered(table: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """Answers as 0 .. n-1 for the kernels, and n; large labels are renumbered."""
     n_answers = int(table.max(initial=-1)) + 1

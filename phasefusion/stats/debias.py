@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion import _core
 from phasefusion._random import MASK_64
 from phasefusion._results import Result
+from phasefusion._ties import best_options, tie_ids
 from phasefusion.errors import StatisticsError
 from phasefusion.orders import cyclic, to_content, validate
 from phasefusion.stats._answers import percent
@@ -81,7 +83,9 @@ class Marginal(Result):
     ----------
     posterior : ndarray, shape (K,), float64
     answer : int
-        Its first maximum.
+        Its best option; the tie priority of the item chooses among equals.
+    tied : bool
+        Whether it had to.
     prior : ndarray, shape (K,), float64
         Preference for letters over the same orders.
     full : bool
@@ -91,6 +95,7 @@ class Marginal(Result):
 
     posterior: NDArray[np.float64]
     answer: int
+    tied: bool
     prior: NDArray[np.float64]
     full: bool
     n_orders: int
@@ -104,7 +109,9 @@ class Marginal(Result):
         )
 
 
-def permutation_marginal(observed: ArrayLike, orders: ArrayLike) -> Marginal:
+def permutation_marginal(
+    observed: ArrayLike, orders: ArrayLike, *, item_id: str = "", seed: int = 0
+) -> Marginal:
     """Average one item's posterior over option orders, in content space.
 
     Parameters
@@ -113,6 +120,10 @@ def permutation_marginal(observed: ArrayLike, orders: ArrayLike) -> Marginal:
         Probabilities by letter, one row an order; they need not sum to 1.
     orders : array_like, shape (M, K), int
         ``orders[m, letter] = content``.
+    item_id : str, default ''
+        Seeds the tie priority: see `stats.tie_priority`.
+    seed : int, default 0
+        The run's seed, for ties.
 
     Returns
     -------
@@ -140,8 +151,15 @@ def permutation_marginal(observed: ArrayLike, orders: ArrayLike) -> Marginal:
     content = np.asarray(to_content(p, checked)).mean(axis=0)
     different = len(np.unique(checked, axis=0))
     full = different == len(checked) == math.factorial(checked.shape[1])
-    answer = int(np.argmax(content))
-    return Marginal(content, answer, letter_prior(p), full, len(checked))
+    answers, tied = best_options(content[None], tie_ids([item_id], 1), seed)
+    return Marginal(
+        posterior=content,
+        answer=int(answers[0]),
+        tied=bool(tied[0]),
+        prior=letter_prior(p),
+        full=full,
+        n_orders=len(checked),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -153,15 +171,25 @@ class Debiased(Result):
     scores, posterior : ndarray, shape (..., K), float64
         ``log(p + eps) - log(prior + eps)`` by letter, and its softmax.
     answers : ndarray, shape (...), int64
-        First maximum, by letter: the content where options stand in their own order.
+        Best option by letter: the content where options stand in their own order. The
+        tie priority of the item chooses among equals.
+    tied : ndarray, shape (...), bool
+        Where it had to.
     """
 
     scores: NDArray[np.float64]
     posterior: NDArray[np.float64]
     answers: Any
+    tied: Any
 
 
-def divide_by_prior(observed: ArrayLike, prior: ArrayLike) -> Debiased:
+def divide_by_prior(
+    observed: ArrayLike,
+    prior: ArrayLike,
+    *,
+    item_ids: Sequence[str] | None = None,
+    seed: int = 0,
+) -> Debiased:
     """Remove a letter prior from single passes.
 
     Parameters
@@ -169,6 +197,10 @@ def divide_by_prior(observed: ArrayLike, prior: ArrayLike) -> Debiased:
     observed : array_like, shape (..., K), float
         Probabilities by letter; they need not sum to 1.
     prior : array_like, shape (K,), float
+    item_ids : sequence of str, optional
+        One a pass, for the tie priority; the number of the pass by default.
+    seed : int, default 0
+        The run's seed, for ties.
 
     Returns
     -------
@@ -192,7 +224,11 @@ def divide_by_prior(observed: ArrayLike, prior: ArrayLike) -> Debiased:
             f"the prior has {len(weights)} letters, there are {p.shape[-1]} options"
         )
     scores = np.log(p + EPSILON) - np.log(weights + EPSILON)
-    return Debiased(scores, _softmax(scores), np.argmax(scores, axis=-1))
+    posterior = _softmax(scores)
+    rows = posterior.reshape(-1, posterior.shape[-1])
+    answers, tied = best_options(rows, tie_ids(item_ids, len(rows)), seed)
+    shape = posterior.shape[:-1]
+    return Debiased(scores, posterior, answers.reshape(shape), tied.reshape(shape))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -207,6 +243,8 @@ class PriDe(Result):
         Mean of the item priors.
     estimated : ndarray, shape (n,), bool
         Items the prior was made from; they are answered by their cyclic average.
+    n_tied : int
+        Items whose best options were equal, so that their tie priority chose.
     seed : int or None
         Of the choice of those items.
     """
@@ -214,6 +252,7 @@ class PriDe(Result):
     answers: NDArray[np.int64]
     prior: NDArray[np.float64]
     estimated: NDArray[np.bool_]
+    n_tied: int
     seed: int | None
 
     def __repr__(self) -> str:
@@ -232,6 +271,7 @@ def pride(
     fraction: float = 0.05,
     seed: int = 0,
     estimated: ArrayLike | None = None,
+    item_ids: Sequence[str] | None = None,
 ) -> PriDe:
     """Estimate the letter prior on a few items and divide it out of the others.
 
@@ -248,9 +288,11 @@ def pride(
     fraction : float, default 0.05
         Share of items to estimate on, in (0, 1]; at least one.
     seed : int, default 0
-        Of their choice.
+        Of their choice, and for ties.
     estimated : array_like, shape (n,), bool, optional
         The estimation items themselves, in place of fraction and seed.
+    item_ids : sequence of str, length n, optional
+        For the tie priority; the row number by default.
 
     Returns
     -------
@@ -294,7 +336,13 @@ def pride(
         raise StatisticsError("estimated must name at least one of the n items")
     rows = _normalised(_probabilities(cycles[chosen], 3, "rotations"))
     prior = letter_prior(rows).mean(axis=0)
-    answers = np.asarray(divide_by_prior(single, prior).answers, dtype=np.int64)
-    content = np.asarray(to_content(rows, cyclic(k))).mean(axis=1)
-    answers[chosen] = content.argmax(axis=1)
-    return PriDe(answers, prior, chosen, seed if estimated is None else None)
+    posteriors = np.asarray(divide_by_prior(single, prior).posterior)
+    posteriors[chosen] = np.asarray(to_content(rows, cyclic(k))).mean(axis=1)
+    answers, tied = best_options(posteriors, tie_ids(item_ids, n), seed)
+    return PriDe(
+        answers=answers,
+        prior=prior,
+        estimated=chosen,
+        n_tied=int(tied.sum()),
+        seed=seed if estimated is None else None,
+    )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._results import Result
+from phasefusion._ties import best_options, tie_ids
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import percent
 from phasefusion.stats._numbers import fraction_in
@@ -29,6 +31,9 @@ class Guided(Result):
         Their mean: the cost.
     accepted : float
         Share of items answered by the first view.
+    tie_rate : float
+        Share of items whose answer rests on a tie: in a view that was run, or in the
+        mean posterior where that decides.
     n, n_dropped : int
     accept : float
     """
@@ -37,6 +42,7 @@ class Guided(Result):
     n_views: NDArray[np.int64]
     mean_views: float
     accepted: float
+    tie_rate: float
     n: int
     n_dropped: int
     accept: float
@@ -44,12 +50,18 @@ class Guided(Result):
     def __repr__(self) -> str:
         return (
             f"Guided({percent(self.accepted)} accepted above {self.accept:g}, "
-            f"{self.mean_views:.3f} views on average, {self.n} items, "
-            f"{self.n_dropped} dropped)"
+            f"{self.mean_views:.3f} views on average, ties {percent(self.tie_rate)}, "
+            f"{self.n} items, {self.n_dropped} dropped)"
         )
 
 
-def confidence_guided(posteriors: ArrayLike, *, accept: float = 0.85) -> Guided:
+def confidence_guided(
+    posteriors: ArrayLike,
+    *,
+    accept: float = 0.85,
+    item_ids: Sequence[str] | None = None,
+    seed: int = 0,
+) -> Guided:
     """Answer from the first of three views, and from more of them in doubt.
 
     An item whose top posterior in the first view is above `accept` is answered. Else
@@ -66,6 +78,12 @@ def confidence_guided(posteriors: ArrayLike, *, accept: float = 0.85) -> Guided:
         Content-space posteriors of the three views, in the order in which they would be
         run; each sums to 1. NaN in a view that was not made.
     accept : float, default 0.85
+    item_ids : sequence of str, length n, optional
+        For the tie priority; the row number by default. Options within 4 epsilon of the
+        best are tied, in a view and in the mean, and the priority of the item chooses:
+        give the ids of the other arms, as in `fuse_items`.
+    seed : int, default 0
+        The run's seed, for ties.
 
     Returns
     -------
@@ -74,7 +92,8 @@ def confidence_guided(posteriors: ArrayLike, *, accept: float = 0.85) -> Guided:
     Raises
     ------
     StatisticsError
-        If the shape is another one, a view is no posterior or accept is not in (0, 1).
+        If the shape is another one, a view is no posterior, accept is not in (0, 1) or
+        the ids are not as many as the items.
 
     Examples
     --------
@@ -99,15 +118,19 @@ def confidence_guided(posteriors: ArrayLike, *, accept: float = 0.85) -> Guided:
             "sum to 1"
         )
     filled = np.where(there[..., None], table, 0.0)
-    votes = filled.argmax(axis=2)
-    first, second, third = votes.T
+    ids = tie_ids(item_ids, len(table))
+    views = [best_options(filled[:, v], ids, seed) for v in range(3)]
+    first, second, third = (votes for votes, _ in views)
     sure = filled[:, 0].max(axis=1) > accept
     n_views = np.where(sure, 1, np.where(first == second, 2, 3))
     majority = np.where((third == first) | (third == second), third, -1)
-    pooled = filled.mean(axis=1).argmax(axis=1)
+    pooled, pool_tied = best_options(filled.mean(axis=1), ids, seed)
     decided = np.where(majority >= 0, majority, pooled)
     answers = np.where(n_views < 3, first, decided)
     known = np.asarray((there | (np.arange(3) >= n_views[:, None])).all(axis=1))
+    was_run = np.arange(3) < n_views[:, None]
+    tied = (np.stack([ties for _, ties in views], axis=1) & was_run).any(axis=1)
+    tied |= pool_tied & (n_views == 3) & (majority < 0)
     n = int(known.sum())
     nan = float("nan")
     return Guided(
@@ -115,6 +138,7 @@ def confidence_guided(posteriors: ArrayLike, *, accept: float = 0.85) -> Guided:
         n_views=n_views,
         mean_views=int(n_views[known].sum()) / n if n else nan,
         accepted=int(sure[known].sum()) / n if n else nan,
+        tie_rate=int(tied[known].sum()) / n if n else nan,
         n=n,
         n_dropped=len(known) - n,
         accept=accept,

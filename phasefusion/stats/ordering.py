@@ -13,7 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.orders import cyclic, validate
-from phasefusion.stats._answers import answer_table, check_choice, percent
+from phasefusion.stats._answers import (
+    answer_table,
+    check_choice,
+    gold_answers,
+    percent,
+)
 from phasefusion.stats.consistency import consistency
 from phasefusion.stats.proportions import Proportion, proportion_ci
 
@@ -23,11 +28,7 @@ def _complete_correct(
 ) -> tuple[NDArray[np.bool_], int]:
     """Correctness (items with every pass, passes), and how many items were dropped."""
     table = answer_table(answers, missing)
-    right = answer_table(gold, name="gold", n_dim=1)
-    if len(right) != len(table):
-        raise StatisticsError(f"{len(right)} gold answers for {len(table)} items")
-    if len(right) and right.min() < 0:
-        raise StatisticsError(f"gold[{int(right.argmin())}] is {int(right.min())}")
+    right = gold_answers(gold, len(table))
     complete = (table >= 0).all(axis=1)
     return (table == right[:, None])[complete], int((~complete).sum())
 

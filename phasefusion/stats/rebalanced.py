@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
-from phasefusion.stats._answers import answer_table, integers, percent
-from phasefusion.stats._numbers import fraction_in
+from phasefusion.stats._answers import answer_table, gold_answers, percent
 from phasefusion.stats.equivalence import ClusteredMean, clustered_mean
 
 
@@ -88,6 +87,7 @@ def consistency_rebalanced_accuracy(
     answers : array_like, shape (n, V), int
         Content indices under V views. An item that lacks one is left out and counted.
     gold : array_like, shape (n,), int
+        Content indices, >= 0.
     threshold : float, default 1.0
         In (0, 1].
     original : int, default 0
@@ -105,7 +105,8 @@ def consistency_rebalanced_accuracy(
     Raises
     ------
     StatisticsError
-        If the shapes do not match, or threshold or original are out of range.
+        If the shapes do not match, a right answer is not known, or threshold or
+        original are out of range.
 
     References
     ----------
@@ -118,15 +119,13 @@ def consistency_rebalanced_accuracy(
     >>> made.mcqa, made.bmca, made.ci, made.cora
     (0.75, 0.5, 0.75, 0.5625)
     """
-    table, right = answer_table(answers, missing), integers(gold, "gold", 1)
-    if len(table) != len(right):
-        raise StatisticsError(f"{len(right)} gold answers for {len(table)} items")
+    table = answer_table(answers, missing)
+    right = gold_answers(gold, len(table))
     n_views = table.shape[1]
     if not 0 <= original < n_views:
         raise StatisticsError(f"original is {original}, there are {n_views} views")
-    if not threshold <= 1.0:
+    if not 0.0 < threshold <= 1.0:
         raise StatisticsError(f"threshold must be in (0, 1], it is {threshold}")
-    fraction_in(threshold / 2.0, "threshold / 2")
     kept = (table >= 0).all(axis=1)
     correct = table == right[:, None]
     first = correct[:, original]

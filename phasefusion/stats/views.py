@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
-from phasefusion.stats._answers import answer_table, integers, percent
+from phasefusion.stats._answers import answer_table, gold_answers, percent
 from phasefusion.stats._numbers import clusters, finite_column, indicator, same_length
 from phasefusion.stats.equivalence import ClusteredMean, clustered_mean
 from phasefusion.stats.paired import McNemar, discordant, mcnemar
@@ -252,7 +252,7 @@ def worst_case_accuracy(
         Content indices under V views (phases, orders, or both). An item that lacks one
         is left out and counted.
     gold : array_like, shape (n,), int
-        Right content indices.
+        Right content indices, >= 0.
     missing : int, default -1
         The value of a missing answer.
     confidence_level : float, default 0.95
@@ -266,7 +266,7 @@ def worst_case_accuracy(
     Raises
     ------
     StatisticsError
-        If the shapes do not match.
+        If the shapes do not match, or a right answer is not known.
 
     Examples
     --------
@@ -274,9 +274,8 @@ def worst_case_accuracy(
     >>> made.worst.k, made.worst_view, made.best
     (2, 0, 1.0)
     """
-    table, right = answer_table(answers, missing), integers(gold, "gold", 1)
-    if len(table) != len(right):
-        raise StatisticsError(f"{len(right)} gold answers for {len(table)} items")
+    table = answer_table(answers, missing)
+    right = gold_answers(gold, len(table))
     kept = (table >= 0).all(axis=1)
     correct = table[kept] == right[kept, None]
     worst = accuracy(correct.all(axis=1), confidence_level=confidence_level)
@@ -355,6 +354,7 @@ def view_diagnostic(
     views : array_like, shape (n, S), int
         Of the phases in it. An item that lacks one, or its pool, is left out.
     gold : array_like, shape (n,), int
+        Content indices, >= 0.
     missing : int, default -1
 
     Returns
@@ -364,7 +364,7 @@ def view_diagnostic(
     Raises
     ------
     StatisticsError
-        If the shapes do not match.
+        If the shapes do not match, or a right answer is not known.
 
     Examples
     --------
@@ -372,12 +372,12 @@ def view_diagnostic(
     1
     """
     fused = answer_table(pooled, missing, "pooled", 1)
-    table, right = answer_table(views, missing, "views"), integers(gold, "gold", 1)
-    if not len(fused) == len(table) == len(right):
+    table = answer_table(views, missing, "views")
+    if len(fused) != len(table):
         raise StatisticsError(
-            f"{len(fused)} pooled answers, {len(table)} items with views and "
-            f"{len(right)} gold answers"
+            f"{len(fused)} pooled answers, {len(table)} items with views"
         )
+    right = gold_answers(gold, len(table))
     kept = (table >= 0).all(axis=1) & (fused >= 0)
     correct = table[kept] == right[kept, None]
     best = fused[kept] == right[kept]

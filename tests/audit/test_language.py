@@ -1,6 +1,7 @@
 """The expression language: what it parses, what it refuses, what it comes to."""
 
 import math
+import random
 
 import pytest
 from hypothesis import given
@@ -182,6 +183,48 @@ def test_span_is_over_all_roundings():
         run(f"span({'+'.join(many)})", many)
 
 
+def test_span_is_also_over_what_lies_between_the_ends():
+    names = {"x": parse_figure("1.0", "x"), "y": parse_figure("0.5", "y")}
+    assert run("span((x - 1) ** 2)", names) == pytest.approx([0.0, 0.0025])
+    # 1/4 at y = 1/2, though y stands twice in it
+    least, most = run("span(y * (1 - y))", names)
+    assert (least, most) == pytest.approx((0.2475, 0.25), abs=1e-4)
+    assert least <= 0.2475 < 0.25 <= most
+    assert run("span(abs(x - 1))", names) == pytest.approx([0.0, 0.05])
+    assert run("span(max([x, 2 * y]) - min([x, 1]))", names)[1] == pytest.approx(0.15)
+    assert run("span(x / y)", names) == pytest.approx([0.95 / 0.55, 1.05 / 0.45])
+    with pytest.raises(Uncomputable, match="bounds"):
+        run("span(1 / (x - 1.01))", names)
+    with pytest.raises(Uncomputable, match="not followed"):
+        run("span(normal_cdf(x))", names)
+
+
+@given(st.integers(0, 10**6))
+def test_spans_hold_what_every_rounding_gives(seed):
+    rng = random.Random(seed)
+    text = rng.choice(
+        [
+            "a * b - a",
+            "(a - b) ** 2 - a",
+            "a / b - b / a",
+            "abs(a - 2 * b) + sqrt(a)",
+            "mean([a, b, a * b]) ** 3",
+            "floor(10 * a) - ceil(a / b)",
+        ]
+    )
+    names = {
+        name: parse_figure(f"{rng.uniform(1.0, 3.0):.1f}", name) for name in ("a", "b")
+    }
+    least, most = run(f"span({text})", names)
+    slack = 1e-9 * max(1.0, abs(least), abs(most))
+    for _ in range(20):
+        moved = {
+            name: parse_figure(repr(rng.uniform(*one.interval)), name)
+            for name, one in names.items()
+        }
+        assert least - slack <= run(text, moved) <= most + slack
+
+
 def test_nested_spans_stop():
     many = {f"f{i}": parse_figure("1.0", f"f{i}") for i in range(8)}
     inner = "+".join(many)
@@ -255,17 +298,19 @@ def test_denominators():
         ("corrected", "p_chi2_corrected"),
     ],
 )
+@pytest.mark.parametrize("printed", ["0.05", "1.0"])
 @pytest.mark.parametrize("net", [0, 1, -4, 18])
-def test_discordant_totals_are_those_of_mcnemar(test, field, net):
+def test_discordant_totals_are_those_of_mcnemar(test, field, net, printed):
     from phasefusion import stats
 
-    figures = {"f": parse_figure("0.05", "f")}
+    figures = {"f": parse_figure(printed, "f")}
+    least, most = figures["f"].interval
     found = run(f"discordant_totals({net}, f, '{test}', 200)", figures)
     expected = []
-    for total in range(max(abs(net), 1), 201):
+    for total in range(abs(net), 201):
         if (total - abs(net)) % 2 == 0:
             made = stats.mcnemar((total + net) // 2, (total - net) // 2)
-            if 0.045 <= getattr(made, field) <= 0.055:
+            if least <= getattr(made, field) <= most:
                 expected.append(total)
     assert found == expected
 

@@ -2,15 +2,21 @@
 
 import json
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
+from compare_runs import answer, write_run
 from made_runs import made_run
 
 from phasefusion import report, stats
 from phasefusion.audit import audit, draft, load_claims
+from phasefusion.audit.evidence import clusters
 from phasefusion.audit.printed import read_tables
+from phasefusion.audit.sources import Source
+from phasefusion.compare import compare
 from phasefusion.errors import AuditError
+from phasefusion.planning import pilot
 from phasefusion.records import read_passes
 from phasefusion.report.items import contributions
 from phasefusion.report.sections import sections
@@ -174,6 +180,31 @@ def test_two_runs_are_paired_by_question(claims_file, run, other):
     assert found[0] == pytest.approx(np.mean([y - x for x, y in there]))
     assert found[1] == sum(x == 1 and y == 0 for x, y in there)
     assert found[2] == pytest.approx(np.mean([x == y for x, y in there]))
+
+
+def test_clusters_are_within_benchmarks_and_what_is_unknown_is_not_shared(tmp_path):
+    rows = [
+        answer("q0", 0, benchmark="x", video_id="v", type="when"),
+        answer("q1", 0, benchmark="x", video_id="v", type="when"),
+        answer("q0", 0, benchmark="y", video_id="v", type="when"),
+        answer("q1", 0, benchmark="y", video_id=None, type=None),
+        answer("q2", 0, benchmark="y", video_id=None, type=None),
+        answer("v", 0, benchmark="x", video_id="", type=None),
+    ]
+    path = write_run(tmp_path / "a", rows)
+    source = Source("a", path)
+
+    def sizes(by):
+        return sorted(Counter(clusters(source, by).values.tolist()).values())
+
+    assert sizes("video") == [1, 1, 1, 1, 2]
+    assert sizes("question") == [1] * 6
+    assert sizes("type") == [1, 1, 1, 3]
+    assert sizes("benchmark") == [3, 3]
+    # every part of the package clusters so
+    pairs = compare(path, path, cluster="video")
+    assert len(pairs.outcome.clustered.cluster_sums) == 5
+    assert pilot(path, cluster="video", n_resamples=1).n_clusters == 5
 
 
 def test_runs_of_other_items_are_not_paired_in_silence(claims_file, run, tmp_path):

@@ -83,6 +83,54 @@ def test_relations_hold_within_the_printed_digits(claims_file):
     assert found["b"].verdict == "inconsistent"
 
 
+INSIDE = """\
+figures:
+  one: "1.0"
+  third: "0.3"
+  unit: "1"
+  two: "2.0"
+claims:
+"""
+
+
+def test_relations_may_hold_between_the_ends_of_the_figures(claims_file):
+    text = """\
+- {id: product, text: t, holds: abs(third * 3 - unit) < 0.01}
+- {id: equal, text: t, holds: third * third == 0.1}
+- {id: inner, text: t, holds: (one - 0.99) ** 2 <= 0.00001}
+- {id: never, text: t, holds: abs(third * 3 - unit) > 0.8}
+- {id: unequal, text: t, holds: third * third == 0.2}
+- {id: never_less, text: t, holds: (one - 1) ** 2 < 0}
+- {id: either, text: t, holds: one > two or not one < two}
+- {id: jump, text: t, holds: floor(10 * third) == 3.5}
+- {id: value, text: t, compute: third * 3 - unit, holds: abs(value) < 0.01}
+- {id: values, text: t, compute: ["third * 3", "unit"], holds: "value[0] == value[1]"}
+- {id: reached, text: t, compute: (one - 1.02) ** 2, published: "0.0000"}
+- {id: beyond, text: t, compute: (one - 1.02) ** 2, published: "0.0100"}
+- {id: black_box, text: t, holds: normal_cdf(third) > 0.9}
+- {id: undefined, text: t, holds: third / (one - 1) == 1000000}
+"""
+    found = verdicts(claims_file, text, head=INSIDE)
+    agrees = ("product", "equal", "inner", "value", "values", "reached")
+    wrong = ("never", "unequal", "never_less", "either", "jump", "beyond")
+    assert {name: one.verdict for name, one in found.items()} == (
+        dict.fromkeys(agrees, "agrees")
+        | dict.fromkeys(wrong, "inconsistent")
+        | dict.fromkeys(("black_box", "undefined"), "cannot be computed")
+    )
+    assert "normal_cdf()" in found["black_box"].reason
+
+
+def test_figures_that_a_function_takes_are_not_rounded_twice(claims_file):
+    # 41.3 % of 200 does not exist; 41.5 would, half a unit above it is still not 41.5
+    text = (
+        "- {id: a, text: t, holds: 'size(counts(share, 200)) > 0'}\n"
+        "- {id: b, text: t, holds: 'high(share) > 41.36'}\n"
+    )
+    found = verdicts(claims_file, text)
+    assert [one.verdict for one in found.values()] == ["inconsistent"] * 2
+
+
 def test_ambiguous(claims_file):
     text = """\
 - id: some

@@ -57,8 +57,8 @@ check_size(size_t n_pair, size_t n_px, pf_distance kind)
     for (size_t i = 0; i < sizeof result / sizeof *result; i++) {
         result[i] = POISON;
     }
-    CHECK(pf_frames_distance(first, second, n_pair, n_px, kind, result + MARGIN) ==
-            PF_OK);
+    CHECK(pf_distance_measure_pairs(
+                  first, second, n_pair, n_px, kind, result + MARGIN) == PF_OK);
     for (size_t i = 0; i < n_pair; i++) {
         const size_t at = i * n_px * 3;
         const double want = plain_distance(first + at, second + at, n_px, kind);
@@ -78,11 +78,11 @@ check_extremes(void)
     memset(first, 0, sizeof first);
     memset(second, 255, sizeof second);
     for (int kind = 0; kind <= PF_DISTANCE_HISTOGRAM; kind++) {
-        CHECK(pf_frames_distance(first, second, 1, PX_MAX, (pf_distance)kind, result) ==
-                PF_OK);
+        CHECK(pf_distance_measure_pairs(
+                      first, second, 1, PX_MAX, (pf_distance)kind, result) == PF_OK);
         CHECK(result[0] >= 1.0 && result[0] <= 1.0);
-        CHECK(pf_frames_distance(first, first, 1, PX_MAX, (pf_distance)kind, result) ==
-                PF_OK);
+        CHECK(pf_distance_measure_pairs(
+                      first, first, 1, PX_MAX, (pf_distance)kind, result) == PF_OK);
         CHECK(result[0] >= 0.0 && result[0] <= 0.0);
     }
 }
@@ -101,10 +101,11 @@ main(void)
         }
     }
     check_extremes();
-    CHECK(pf_frames_distance(first, second, 1, 0, PF_DISTANCE_RMS, result) ==
+    CHECK(pf_distance_measure_pairs(first, second, 1, 0, PF_DISTANCE_RMS, result) ==
             PF_EINVAL);
-    CHECK(pf_frames_distance(first, second, 1, 1, (pf_distance)3, result) == PF_EINVAL);
-    CHECK(pf_frames_distance(first, second, 1, SIZE_MAX / 3, PF_DISTANCE_RMS, result) ==
-            PF_EOVERFLOW);
+    CHECK(pf_distance_measure_pairs(first, second, 1, 1, (pf_distance)3, result) ==
+            PF_EINVAL);
+    CHECK(pf_distance_measure_pairs(first, second, 1, SIZE_MAX / 3, PF_DISTANCE_RMS,
+                  result) == PF_EOVERFLOW);
     return check_report("distance");
 }

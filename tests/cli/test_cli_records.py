@@ -73,6 +73,14 @@ def test_merge(call, run, tmp_path):
     assert code == 0
     assert json.loads(out)["conflicts"] == 1
     assert [row["text"] for row in iter_passes(tmp_path / "two")].count("other") == 1
+    bare = tmp_path / "bare.jsonl"
+    bare.write_text((run / "passes.jsonl").read_text())
+    code, out, _ = call("records", "merge", run, bare, "--out", tmp_path / "four")
+    assert code == 0
+    assert f"without run.json, which these do not have: {bare}" in out
+    words = ["records", "merge", run, bare, "--out", tmp_path / "five", "--json"]
+    code, out, _ = call(*words)
+    assert json.loads(out)["without_run"] == [str(bare)]
     code, _, err = call("records", "merge", run, "--out", tmp_path / "three")
     assert code == 2
     assert "two or more" in err

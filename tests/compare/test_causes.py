@@ -130,6 +130,21 @@ def test_two_texts_without_an_option_are_alike(tmp_path):
     assert only_item(tmp_path, both[:1], both[1:]) is None
 
 
+def test_two_texts_without_an_option_are_not_the_same_wrong_answer(tmp_path):
+    texts = [answer("none", None, text="none"), answer("one", None, text="none")]
+    wrong = [answer("same", 1), answer("different", 1)]
+    a = write_run(tmp_path / "a", [*texts, *wrong])
+    b = write_run(
+        tmp_path / "b",
+        [texts[0], answer("one", 1), answer("same", 1), answer("different", 2)],
+    )
+    outcome = compare(a, b).outcome
+    assert outcome.n == 4
+    assert (outcome.neither_same, outcome.neither_different) == (1, 1)
+    assert outcome.neither_unknown == 2
+    assert "both wrong, not both answered" in compare(a, b).to_markdown()
+
+
 def test_a_pass_that_could_not_be_made(tmp_path):
     lost = answer("q", None, path="logit", text=None, invalid="video: does not open")
     item = only_item(tmp_path, [answer("q", 0)], [lost])

@@ -13,8 +13,7 @@ from phasefusion.datasets import load_questions
 from phasefusion.errors import OptionError
 from phasefusion.harness.docs import read_doc, resolved_gold
 from phasefusion.harness.prompts import AsShown, find_options, with_prompt
-from phasefusion.importers.options import strip_once
-from phasefusion.scoring.letters import PromptTemplate
+from phasefusion.scoring.letters import PromptTemplate, strip_letters
 
 VIDEOMME = (
     "Select the best answer to the following multiple-choice question based on the "
@@ -197,7 +196,7 @@ def test_documents_of_tasks(task, doc, expected):
         assert (facts.options, facts.question_id, facts.type) == (None, "", "speed")
         return
     assert facts.options is not None
-    options, _ = strip_once(facts.options)
+    options, _ = strip_letters(facts.options)
     gold, problem = resolved_gold(facts.gold, options, facts.gold_kind)
     assert (facts.question_id, facts.video_id, gold, facts.type) == expected
     assert not problem

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from phasefusion.errors import DatasetError, RecordError
 from phasefusion.importers import cannot, identical_runs, import_run
+from phasefusion.importers.run import _short_names
 from phasefusion.records import iter_passes, read_passes, read_run
 from phasefusion.report import report as make_report
 
@@ -221,6 +222,22 @@ def test_files_are_runs(write, take):
     assert [arm.name for arm in report.arms] == ["one", "two"]
     with pytest.raises(DatasetError, match="1 names of runs were given for 2 files"):
         take([a, b], arms=["one"])
+
+
+def test_runs_are_named_by_as_little_of_their_paths_as_tells_them_apart(
+    write, take, tmp_path
+):
+    files = []
+    for name, letter in (("x", "B"), ("y", "C")):
+        made = write(f"{name}.jsonl", said(("p", "A"), ("q", letter)))
+        files.append(tmp_path / name / "deep" / "p.jsonl")
+        files[-1].parent.mkdir(parents=True)
+        made.rename(files[-1])
+    report, _ = take(files, benchmark="Lake")
+    assert [arm.name for arm in report.arms] == ["x/deep/p", "y/deep/p"]
+    same = [tmp_path / "p.json", tmp_path / "p.jsonl"]
+    assert _short_names(same) == ["p.json", "p.jsonl"]
+    assert _short_names([same[0], same[0]]) == ["p", "p"]
 
 
 def test_files_of_other_questions_are_one_run(write, take):

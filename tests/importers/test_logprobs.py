@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from phasefusion.errors import DatasetError
 from phasefusion.importers import letter_scores
+from phasefusion.importers.logprobs import answer_position
 
 ROW = {"custom_id": "q1", "options": ["x", "y", "z"], "gold": "B"}
 TOP = {"B": -0.6, " A": -1.5, "A": -3.0, "▁C": -2.5, "The": -4.0}
@@ -112,7 +113,9 @@ def test_no_letter_at_all(write, take):
 def test_text_against_the_maximum(write, take):
     tokens = [("A", {"A": -1.2, "B": -0.6, "C": -3.0})]
     report, (row,) = take(write("o.jsonl", [ROW | chat("A", tokens)]))
-    assert (row["answer"], row["text"]) == (1, "A")
+    # A sampled letter stays the answer, with the distribution it was drawn from.
+    assert (row["answer"], row["text"], row["path"]) == (0, "A", "generate")
+    assert row["logprobs"][1] == -0.6
     assert report.finding("answer is not the maximum").n == 1
 
 
@@ -210,3 +213,51 @@ def test_mass_is_the_sum(tokens):
     assert found.option_mass == pytest.approx(min(total, 1))
     assert sum(map(math.exp, found.logprobs)) == pytest.approx(total)
     assert set(found.variants) == set(letters)
+
+
+OTHER = {"A": -0.2, "B": -2.0, "C": -3.0}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "wanted"),
+    [
+        # The letter in the thinking is not the answer's.
+        ([("<think>", {}), ("A", OTHER), (" no", {}), ("</think>", {}), ("A", TOP)], 4),
+        ([("A", OTHER), (" man", {}), (".", {}), (" Answer:", {}), (" A", TOP)], 4),
+        ([("I", {}), (" see", {}), (" A", OTHER), ("; so: (", {}), ("A", TOP)], 4),
+        ([("A", TOP), (".", {}), (" The answer is ", {}), ("A", OTHER)], 0),
+        ([("**", {}), ("A", TOP), ("**", {}), ("<|im_end|>", {})], 1),
+        ([("▁The", {}), ("▁answer", {}), ("▁is", {}), ("▁A", TOP), (".", {})], 3),
+    ],
+)
+def test_the_token_that_decides(tokens, wanted):
+    text = "".join(token for token, _ in tokens).replace("▁", " ")
+    assert answer_position(text, tokens, ["x", "y", "z"]) == wanted
+    shown = text.partition("</think>")[2] or text.replace("<|im_end|>", "")
+    assert answer_position(shown, tokens, ["x", "y", "z"]) == wanted
+
+
+def test_an_article_in_the_text_of_an_option(write, take):
+    row = ROW | {"options": ["a man", "a dog"], "gold": "B"}
+    tokens = [("A", {"A": -0.9, "B": -0.6}), (" man", {" man": -0.1})]
+    report, (made,) = take(write("o.jsonl", [row | chat("A man", tokens)]))
+    assert (made["answer"], made["logprobs"]) == (0, None)
+    assert report.finding("no letter among the tokens").n == 1
+
+
+def test_thinking_is_no_answer(write, take):
+    content = [("<think>", {"<think>": -0.1}), ("A", OTHER), ("</think>", {"x": -0.1})]
+    content.append(("B", TOP))
+    text = "<think>A</think>B"
+    _, (made,) = take(write("o.jsonl", [ROW | chat(text, content)]))
+    assert (made["answer"], made["logprobs"][1]) == (1, -0.6)
+
+
+@pytest.mark.parametrize("name", ["choices", "outputs"])
+def test_every_choice_is_a_repeat(write, take, name):
+    said = [chat(text, [(text, TOP)], wrap=False)["choices"][0] for text in "BAB"]
+    body = {name: [one | {"index": 2 - i} for i, one in enumerate(said)]}
+    body[name][0]["message"] = {"content": "C"}
+    report, rows = take(write("o.jsonl", [ROW | body]))
+    assert [arm.name for arm in report.arms] == ["repeat 1", "repeat 2", "repeat 3"]
+    assert [row["text"] for row in rows] == ["B", "A", "C"]

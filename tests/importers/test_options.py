@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from phasefusion._sources import options, questions, rows, shapes
 from phasefusion.errors import OptionError, RecordError, UsageError
 from phasefusion.importers import (
     accuracy_by,
@@ -15,13 +16,12 @@ from phasefusion.importers import (
     logprobs,
     most_probable,
     n_distinct_orders,
-    options,
     order_of,
     resolve_gold,
     split_embedded,
-    strip_once,
     tables,
 )
+from phasefusion.scoring.letters import strip_letters
 
 LINE = (
     st.text(st.characters(blacklist_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1)
@@ -30,7 +30,9 @@ LINE = (
 )
 
 
-@pytest.mark.parametrize("module", [options, logprobs, analysis, tables])
+@pytest.mark.parametrize(
+    "module", [options, rows, questions, shapes, logprobs, analysis, tables]
+)
 def test_examples(module):
     failed, attempted = doctest.testmod(module)
     assert (failed, attempted > 0) == (0, True)
@@ -50,14 +52,14 @@ def test_examples(module):
         (["A. x", "y"], ("A. x", "y")),
     ],
 )
-def test_strip_once(given, wanted):
-    assert strip_once(given)[0] == wanted
+def test_strip_letters(given, wanted):
+    assert strip_letters(given)[0] == wanted
 
 
 @given(st.lists(LINE, min_size=2, max_size=6))
 def test_one_letter_is_one_letter(texts):
     lettered = [f"{chr(65 + k)}. {text}" for k, text in enumerate(texts)]
-    assert strip_once(lettered) == (tuple(texts), True)
+    assert strip_letters(lettered) == (tuple(texts), True)
 
 
 @given(LINE, st.lists(LINE, min_size=2, max_size=6))
@@ -171,6 +173,7 @@ def test_distinct_orders():
 
 def test_analysis_refuses_what_is_not_there():
     row = {"arm": "a", "answer": 0, "gold": 0, "group": "g", "choice": "x"}
+    row |= {"benchmark": "b", "question_id": "q"}
     with pytest.raises(RecordError, match="no pass has 'duration'"):
         accuracy_by([row], "duration")
     with pytest.raises(RecordError, match="several runs"):
@@ -180,3 +183,21 @@ def test_analysis_refuses_what_is_not_there():
     assert group_flips([row]).groups == 0
     assert math.isnan(group_flips([row]).rate)
     assert "no effect of the order alone" in str(group_flips([row]))
+
+
+def test_groups_are_of_questions():
+    def rows(*said):
+        names = ("benchmark", "question_id", "choice")
+        return [
+            {"arm": "a", "group": "g", **dict(zip(names, one, strict=True))}
+            for one in said
+        ]
+
+    # The second pass of a question, in another order, is no other question.
+    found = group_flips(rows(("b", "p", "x"), ("b", "p", "y"), ("b", "q", "x")))
+    assert (found.flips, found.groups, found.n_left_out) == (0, 1, 0)
+    found = group_flips(rows(("b", "p", "x"), ("b", "p", "y")))
+    assert (found.flips, found.groups, found.n_left_out) == (0, 0, 1)
+    # A group of another benchmark is another group.
+    found = group_flips(rows(("b", "p", "x"), ("c", "q", "y")))
+    assert (found.flips, found.groups, found.n_left_out) == (0, 0, 2)

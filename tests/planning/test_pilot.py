@@ -12,7 +12,7 @@ from made_runs import made_run
 from phasefusion.errors import RecordError, StatisticsError
 from phasefusion.planning import Design, Estimate, measure, pilot
 from phasefusion.report import report
-from phasefusion.stats import clustered_mean
+from phasefusion.stats import clustered_mean, clustered_proportion
 
 
 def plain_icc(values, cluster):
@@ -124,6 +124,17 @@ def test_singletons_have_no_design_effect_to_estimate():
     nothing = measure([math.nan])
     assert (nothing.n, nothing.n_clusters) == (0, 0)
     assert math.isnan(nothing.mean.value)
+
+
+def test_intervals_of_rates_are_those_of_clustered_shares():
+    rng = np.random.default_rng(4)
+    cluster = np.repeat(np.arange(7), 5)
+    values = (rng.random(35) < np.repeat(rng.random(7), 5)).astype(float)
+    for x in (values, np.zeros(35), np.ones(35)):
+        mean = measure(x, cluster, n_resamples=1).mean
+        made = clustered_proportion(x, cluster)
+        assert (mean.low, mean.high) == pytest.approx((made.low, made.high), rel=1e-9)
+    assert made.n_effective == 7
 
 
 def test_equal_values_have_no_design_effect():

@@ -109,6 +109,50 @@ def test_a_bad_pass_is_named(tmp_path, changes, message):
         read_passes(path)
 
 
+ODD = [
+    ("answer", True, "an integer >= 0 or null"),
+    ("answer", "1", "an integer >= 0 or null"),
+    ("answer", -1, "an integer >= 0 or null"),
+    ("gold", -1, "an integer >= 0 or null"),
+    ("gold", "0", "an integer >= 0 or null"),
+    ("budget", -1, "an integer >= 0 or null"),
+    ("budget", False, "an integer >= 0 or null"),
+    ("n_options", "3", "an integer >= 1"),
+    ("n_phases", True, "an integer >= 1"),
+    ("phase_index", "0", "an integer >= 0"),
+    ("phase_index", False, "an integer >= 0"),
+    ("shifted", 1, "true or false"),
+    ("shifted", "true", "true or false"),
+    ("option_mass", -0.5, "a number >= 0 or null"),
+    ("seconds", -1, "a number >= 0 or null"),
+]
+#: DuckDB reads texts as the numbers that they say there; `records check` does not.
+ODD_LINE_BY_LINE = [
+    ("logprobs", ["-1", "-2", "-3"], "numbers or nulls, or null"),
+    ("logprobs", [-1, True, -3], "numbers or nulls, or null"),
+    ("option_mass", "0.5", "a number >= 0 or null"),
+    ("seconds", True, "a number >= 0 or null"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says", "reader"),
+    [(*one, reader) for one in ODD for reader in ("json", "duckdb")]
+    + [(*one, "json") for one in ODD_LINE_BY_LINE],
+)
+def test_a_reader_refuses_what_the_schema_refuses(tmp_path, name, value, says, reader):
+    if reader == "duckdb":
+        pytest.importorskip("duckdb")
+    # null elsewhere in the column does not make -1 a null
+    rows = [
+        make_pass(1, gold=None, budget=None, answer=None, invalid="x", logprobs=None)
+    ]
+    rows += [make_pass(2), make_pass(3) | {name: value}]
+    path = write(tmp_path / "passes.jsonl", rows)
+    with pytest.raises(RecordError, match=f"line 3: {name} is .*, not {says}"):
+        read_passes(path, reader=reader)
+
+
 @pytest.mark.parametrize(
     "name", ["order", "n_options", "question_id", "benchmark", "arm", "phase_index"]
 )

@@ -96,6 +96,16 @@ def test_parts_of_a_run_make_the_run(tmp_path):
         assert numbers[name] == wanted[name]
 
 
+def test_a_merge_without_run_json_says_so(tmp_path):
+    made_run(tmp_path / "a", n_items=2)
+    bare = file(tmp_path, "b", make_pass(1))
+    made = merge([tmp_path / "a", bare], tmp_path / "c")
+    assert made.without_run == (bare,)
+    assert not (tmp_path / "c" / "run.json").exists()
+    made_run(tmp_path / "d", n_items=3)
+    assert merge([tmp_path / "a", tmp_path / "d"], tmp_path / "e").without_run == ()
+
+
 @pytest.mark.parametrize("keep", [None, "first", "last"])
 def test_runs_of_other_settings_are_a_conflict(tmp_path, keep):
     made_run(tmp_path / "a", n_items=2)

@@ -65,6 +65,28 @@ def test_nothing_but_ids_and_numbers_is_left(run, tmp_path):
     assert described["settings"]["scorer"] == {"class": "made"}
 
 
+def test_arms_that_an_importer_named_are_numbered(tmp_path):
+    names = ["single", f"/home/{SECRET}/a", f"{SECRET}/b 16f", "dense"]
+    rows = [
+        make_pass(n, arm=name, n_phases=1, phase=[1, 2])
+        for name in names
+        for n in range(2)
+    ]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "passes.jsonl").write_text(text(*rows))
+    arms = [{"arm": f"{SECRET}/b 16f", "budget": 16}]
+    run = {"format": 1, "settings": {"arms": arms}}
+    (tmp_path / "in" / "run.json").write_text(json.dumps(run))
+    made = export_anonymous(tmp_path / "in", tmp_path / "out")
+    for path in (tmp_path / "out").iterdir():
+        assert SECRET not in path.read_text()
+    found = read_passes(tmp_path / "out")
+    assert list(dict.fromkeys(found.arm)) == ["single", "run 1", "run 2", "dense"]
+    assert made.arms == {names[1]: "run 1", names[2]: "run 2"}
+    described = read_run(tmp_path / "out")
+    assert described["settings"]["arms"] == [{"arm": "run 2", "budget": 16}]
+
+
 def test_types_stay_when_they_are_asked_for(run, tmp_path):
     export_anonymous(run, tmp_path / "out.jsonl", types=True)
     assert {row["type"] for row in iter_passes(tmp_path / "out.jsonl")} == {

@@ -25,6 +25,7 @@ from phasefusion.scoring.letters import (
         (["a. foo", "b. bar"], ("foo", "bar")),
         (["A.foo", "  B.  bar  "], ("foo", "bar")),
         (["A. A man", "B. A dog"], ("A man", "A dog")),
+        (["A. ", "B. x"], ("", "x")),  # an empty option, as everywhere
     ],
 )
 def test_letters_are_taken_off(given, expected):
@@ -46,7 +47,7 @@ def test_letters_are_taken_off(given, expected):
     ],
 )
 def test_anything_less_is_left_alone(given):
-    assert strip_letters(given) == (tuple(given), False)
+    assert strip_letters(given) == (tuple(text.strip() for text in given), False)
 
 
 def test_taken_off_letters_are_noted_and_kept_out_of_content():
@@ -66,6 +67,7 @@ def test_taken_off_letters_are_noted_and_kept_out_of_content():
         (["red", None], "option 1 is None"),
         ("red", "'red'.*sequence"),
         (["red", " red "], "all 2 options say 'red'"),
+        (["A. ", "B. x"], "option 0 of 2 is a letter alone: 'A. '"),
     ],
 )
 def test_options_that_cannot_be_scored(options, message):

@@ -15,6 +15,8 @@ from hypothesis.extra.numpy import arrays
 import phasefusion as pf
 from phasefusion import _frames, stats
 from phasefusion.errors import StatisticsError
+from phasefusion.fusion import fuse_items
+from phasefusion.planning import Design
 
 RNG = np.random.default_rng(8)
 
@@ -126,11 +128,33 @@ def test_rebalanced_accuracy_says_its_formula_and_what_it_left_out():
     three = [[0] * 3 + [1] * 7]
     enough = stats.consistency_rebalanced_accuracy(three, [0], threshold=0.3)
     assert enough.bmca == 1.0
-    for options in ({"threshold": 0.0}, {"threshold": 1.1}, {"original": 2}):
-        with pytest.raises(StatisticsError):
+    for threshold in (0.0, 1.1, np.nan):
+        with pytest.raises(StatisticsError, match=r"threshold must be in \(0, 1\]"):
+            stats.consistency_rebalanced_accuracy([[0, 0]], [0], threshold=threshold)
+    for options in ({"original": -1}, {"original": 2}):
+        with pytest.raises(StatisticsError, match="original"):
             stats.consistency_rebalanced_accuracy([[0, 0]], [0], **options)
     with pytest.raises(StatisticsError, match="gold"):
         stats.consistency_rebalanced_accuracy([[0, 0]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    "of_gold",
+    [
+        stats.consistency_rebalanced_accuracy,
+        stats.worst_case_accuracy,
+        stats.unanimity,
+        stats.lost_correct,
+        lambda views, gold: stats.view_diagnostic([0, 1, 1], views, gold),
+    ],
+)
+def test_right_answers_that_are_not_known_are_not_wrong_answers(of_gold):
+    views = [[0, 0], [1, 1], [1, 0]]
+    of_gold(views, [0, 1, 1])
+    with pytest.raises(StatisticsError, match=r"gold\[1\] is -1.*leave items"):
+        of_gold(views, [0, -1, 1])
+    with pytest.raises(StatisticsError, match="2 gold answers for 3 items"):
+        of_gold(views, [0, 1])
 
 
 def test_worst_cases_by_item_and_by_view_are_told_apart():
@@ -172,6 +196,60 @@ def test_guided_views_that_are_not_needed_may_be_missing():
     assert (made.n, made.n_dropped) == (2, 1)
 
 
+def names_of(n):
+    return [f"set/{i}" for i in range(n)]
+
+
+def test_ties_of_guided_views_are_broken_as_in_the_fusion():
+    n = 40
+    names = names_of(n)
+    tied = np.broadcast_to([0.4, 0.4, 0.2], (n, 3, 3))
+    made = stats.confidence_guided(tied, item_ids=names, seed=5)
+    fused = fuse_items(np.log(tied), item_ids=names, seed=5)
+    assert fused.tied.all()
+    np.testing.assert_array_equal(made.answers, fused.answer)
+    assert set(made.answers.tolist()) == {0, 1}  # not the first one of every item
+    assert (made.tie_rate, made.mean_views) == (1.0, 2.0)
+    other = stats.confidence_guided(tied, item_ids=names, seed=6)
+    assert (other.answers != made.answers).any()
+    # every view has its own answer, and their mean is level within rounding
+    ring = np.array([[0.5, 0.2, 0.3], [0.3, 0.5, 0.2], [0.2, 0.3, 0.5]])
+    made = stats.confidence_guided(np.broadcast_to(ring, (n, 3, 3)), item_ids=names)
+    wanted = [stats.tie_priority(name, 3)[0] for name in names]
+    np.testing.assert_array_equal(made.answers, wanted)
+    assert made.tie_rate == 1.0
+    assert "ties 100.00 %" in repr(made)
+    with pytest.raises(StatisticsError, match="1 item ids were given for 40"):
+        stats.confidence_guided(tied, item_ids=["a"])
+
+
+def test_ties_that_were_not_looked_at_are_not_counted():
+    sure, level = [0.9, 0.1], [0.5, 0.5]
+    made = stats.confidence_guided([[sure, level, level], [[0.6, 0.4], sure, level]])
+    assert made.tie_rate == 0.0
+
+
+def test_ties_of_debiased_answers_are_broken_by_their_items():
+    names = names_of(40)
+    level = np.full((40, 3), 1 / 3)
+    wanted = [stats.tie_priority(name, 3, 9)[0] for name in names]
+    made = stats.divide_by_prior(level, [1 / 3] * 3, item_ids=names, seed=9)
+    np.testing.assert_array_equal(made.answers, wanted)
+    assert made.tied.all()
+    marginals = [
+        stats.permutation_marginal(
+            [[1 / 3] * 3] * 3, pf.orders.cyclic(3), item_id=name, seed=9
+        )
+        for name in names
+    ]
+    assert [one.answer for one in marginals] == wanted
+    assert all(one.tied for one in marginals)
+    cycles = np.full((40, 3, 3), 1 / 3)
+    debiased = stats.pride(level, cycles, item_ids=names, seed=9)
+    np.testing.assert_array_equal(debiased.answers, wanted)
+    assert debiased.n_tied == 40
+
+
 @pytest.mark.parametrize(
     "table", [np.ones((2, 2, 2)), np.full((1, 3, 2), 0.7), [[[1.5, -0.5]] * 3]]
 )
@@ -197,11 +275,30 @@ def test_clusters_that_agree_count_once():
     assert made.n_effective == pytest.approx(10, rel=0.15)
     alone = stats.proportion_ci(9, 30)
     assert made.low < alone.low < alone.high < made.high
-    none = stats.clustered_proportion(np.zeros(6), [0, 0, 1, 1, 2, 2])
-    assert none.low == 0.0 < none.high < 1.0
     assert np.isnan(stats.clustered_proportion([1, 0], [0, 0]).low)
     left = stats.clustered_proportion([1, -1, 0, np.nan], [0, 0, 1, 1])
     assert (left.n, left.n_dropped) == (2, 2)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_clusters_in_which_nothing_varies_are_no_independent_items(value):
+    made = stats.clustered_proportion([value] * 60, [0] * 30 + [1] * 30)
+    plain = stats.proportion_ci(2 * value, 2)
+    assert (made.n, made.n_effective, made.design_effect) == (60, 2.0, 30.0)
+    assert (made.low, made.high) == (plain.low, plain.high)
+    # the ICC is known from elsewhere
+    known = Design.from_icc(0.1, 30).design_effect
+    made = stats.clustered_proportion(
+        [value] * 60, [0] * 30 + [1] * 30, design_effect=known
+    )
+    assert made.design_effect == known
+    assert made.n_effective == pytest.approx(60 / 3.9)
+    assert plain.low <= made.low < made.high <= plain.high
+    one = stats.clustered_proportion([value] * 60, [0] * 60, design_effect=known)
+    assert (one.low, one.high) == (made.low, made.high)
+    for wrong in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(StatisticsError, match="design_effect"):
+            stats.clustered_proportion([0], [0], design_effect=wrong)
 
 
 def winners(counts):

@@ -9,17 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from phasefusion.answers import LETTERS, normal
+from phasefusion._sources.files import whole
+from phasefusion._sources.model import GoldKind
+from phasefusion.answers import normal
 from phasefusion.errors import OptionError
-from phasefusion.importers.files import whole
-from phasefusion.importers.model import GoldKind
 from phasefusion.scoring.letters import first_equal
 
-_PREFIX = re.compile(
-    r"\s*(?:\((?P<round>[A-Za-z])\)|\[(?P<square>[A-Za-z])\]|"
-    r"(?P<bare>[A-Za-z])(?:[.):]|、))\s*(?P<text>.*)",
-    re.DOTALL,
-)
 #: Labels of options inside a question, as "A.", "(A)", "Option 1:", "Sentence B:".
 _LINE = re.compile(
     r"\s*(?:(?:option|sentence|caption|choice)\s+(?P<name>[A-Za-z]|\d{1,2})\s*[:.)]|"
@@ -32,35 +27,6 @@ _GOLD = re.compile(
     r"(?=\s*$|[.):、]))[.):、]*\s*(?P<text>.*?)\s*",
     re.IGNORECASE | re.DOTALL,
 )
-
-
-def strip_once(options: Sequence[str]) -> tuple[tuple[str, ...], bool]:
-    """Take a letter off every option, once, if all have one and they run A, B, C, ...
-
-    Parameters
-    ----------
-    options : sequence of str
-
-    Returns
-    -------
-    options : tuple of str
-    stripped : bool
-
-    Examples
-    --------
-    >>> strip_once(["A. 1.", "B. C. Berries."])
-    (('1.', 'C. Berries.'), True)
-    >>> strip_once(["A. Lincoln", "J. Adams"])
-    (('A. Lincoln', 'J. Adams'), False)
-    """
-    given = tuple(option.strip() for option in options)
-    matches = [_PREFIX.fullmatch(option) for option in given]
-    found = [m for m in matches if m is not None]
-    letters = "".join((m["round"] or m["square"] or m["bare"]) for m in found)
-    wanted = LETTERS[: len(given)]
-    if len(found) != len(given) or letters not in (wanted, wanted.lower()):
-        return given, False
-    return tuple(m["text"].strip() for m in found), bool(given)
 
 
 def split_embedded(text: str) -> tuple[str, tuple[str, ...]]:
@@ -309,6 +275,8 @@ def order_of(displayed: Sequence[str], content: Sequence[str]) -> tuple[int, ...
     """
     shown = [" ".join(text.split()) for text in displayed]
     known = [" ".join(text.split()) for text in content]
+    if shown == known:
+        return tuple(range(len(known)))
     if Counter(shown) != Counter(known):
         extra = [text for text in shown if text not in known]
         raise OptionError(

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,16 @@ from phasefusion.errors import BackendUnavailableError, DatasetError
 TABLES = {".csv": ",", ".tsv": "\t"}
 _SPREADSHEETS = {".xlsx", ".xlsm"}
 _MAX_BYTES = 2**31
+#: Columns of one option each: A, option_0, a0.
+OPTION_COLUMN = re.compile(r"[A-Z]|(?i:option|choice|a)[ _]?(?P<number>\d{1,2})")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of a CSV, TSV or XLSX file, all cells as text; empty cells are absent.
+    """Rows of a CSV, TSV or XLSX file, all cells as text.
+
+    Empty cells are absent, but for those of columns that can hold options: between
+    others they are options without a text.
 
     Attributes
     ----------
@@ -285,7 +291,9 @@ def _table(
                 f"{len(columns)} columns"
             )
         row = {
-            name: cell for name, cell in zip(columns, cells, strict=False) if cell != ""
+            name: cell
+            for name, cell in zip(columns, cells, strict=False)
+            if cell != "" or OPTION_COLUMN.fullmatch(name)
         }
         found.append((number, row))
     return Table(path, tuple(columns), tuple(found))

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from phasefusion._sources.findings import Findings
+from phasefusion._sources.model import GoldKind, Question, RawQuestion, Settings
+from phasefusion._sources.options import Gold, order_of, resolve_gold
 from phasefusion.answers import LETTERS
 from phasefusion.errors import DatasetError
-from phasefusion.importers.model import Question, RawQuestion, Settings
-from phasefusion.importers.options import resolve_gold, strip_once
-from phasefusion.importers.report import Findings
-from phasefusion.scoring.letters import first_equal
+from phasefusion.scoring.letters import first_equal, misplaced, strip_letters
 
 Key: TypeAlias = tuple[str, str]
 
-_LEFT_OUT = "left out of every rate that needs the right answer, never counted wrong"
+LEFT_OUT = "left out of every rate that needs the right answer, never counted wrong"
 
 
 def resolve(
@@ -31,8 +31,8 @@ def resolve(
     problem = _unusable(raw)
     options: tuple[str, ...] | None = None
     if raw.options is not None:
-        options, _ = strip_once(raw.options)
-        problem = problem or _unusable_options(options)
+        options, _ = strip_letters(raw.options)
+        problem = problem or _unusable_options(options) or misplaced(raw.options)
     if problem:
         findings.add(
             "unusable question",
@@ -43,7 +43,7 @@ def resolve(
     n_options = len(options) if options else settings.n_options or 0
     gold = resolve_gold(raw.gold, options, n_options, raw.gold_kind)
     if gold.kind and gold.kind != "gold missing":
-        findings.add(gold.kind, _LEFT_OUT, f"{raw.question_id}: {gold.reason}")
+        findings.add(gold.kind, LEFT_OUT, f"{raw.question_id}: {gold.reason}")
     same = first_equal(options) if options else tuple(range(n_options))
     if options:
         _repeat_findings(raw.question_id, options, same, gold.indices, findings)
@@ -121,9 +121,52 @@ def same_question(a: RawQuestion, b: RawQuestion) -> bool:
     if a.question and b.question and a.question.split() != b.question.split():
         return False
     if a.options and b.options:
-        shown = [sorted(strip_once(raw.options or ())[0]) for raw in (a, b)]
+        shown = [sorted(strip_letters(raw.options or ())[0]) for raw in (a, b)]
         return shown[0] == shown[1]
     return True
+
+
+def restated(
+    raw: RawQuestion, options: Sequence[str] | None
+) -> tuple[object, GoldKind, Gold | None]:
+    """Gold of a statement as it counts among its options in another order.
+
+    Parameters
+    ----------
+    raw : RawQuestion
+        Its gold counts in the order of its own options, if it has some.
+    options : sequence of str or None
+        The same options in the order that is wanted, letters in front included.
+
+    Returns
+    -------
+    gold : object
+        None where the gold names none of its own options.
+    kind : {"auto", "index", "letter", "text"}
+    problem : Gold or None
+        Why it names none.
+
+    Raises
+    ------
+    OptionError
+        If the options are others.
+
+    Examples
+    --------
+    >>> raw = RawQuestion("", "q", "b", options=("dog", "cat"), gold="A")
+    >>> restated(raw, ["cat", "dog"])
+    (1, 'index', None)
+    """
+    if raw.options is None or options is None:
+        return raw.gold, raw.gold_kind, None
+    own, wanted = strip_letters(raw.options)[0], strip_letters(options)[0]
+    order = order_of(own, wanted)
+    if order == tuple(range(len(own))):
+        return raw.gold, raw.gold_kind, None
+    found = resolve_gold(raw.gold, own, len(own), raw.gold_kind)
+    if found.kind:
+        return None, "auto", found
+    return order[found.indices[0]], "index", None
 
 
 def gather(raws: Iterable[RawQuestion]) -> dict[Key, RawQuestion]:
@@ -159,14 +202,12 @@ def gather(raws: Iterable[RawQuestion]) -> dict[Key, RawQuestion]:
 
 
 def _filled(old: RawQuestion, new: RawQuestion) -> RawQuestion:
-    """Fill in what a statement lacks.
-
-    The gold of a copy counts in the copy's own order, so it is not taken over.
-    """
+    """Fill in what a statement lacks; the gold of a copy counts in its own order."""
     gold, kind = old.gold, old.gold_kind
-    in_order = None in (old.options, new.options) or old.options == new.options
-    if gold in (None, "") and in_order:
-        gold, kind = new.gold, new.gold_kind
+    if gold in (None, ""):
+        gold, kind, problem = restated(new, old.options)
+        if problem is not None:
+            gold, kind = old.gold, old.gold_kind
     return replace(
         old,
         question=old.question or new.question,
@@ -214,7 +255,7 @@ def with_reference(
     if own and not found:
         raise DatasetError(
             f"no id of the results is in the question file: results have "
-            f"{_some(own)}, questions have {_some(reference)}"
+            f"{some(own)}, questions have {some(reference)}"
         )
     for key in reference:
         if key not in own:
@@ -224,41 +265,6 @@ def with_reference(
     return found
 
 
-def with_gold(
-    questions: Mapping[Key, RawQuestion],
-    golds: Mapping[str, RawQuestion],
-    findings: Findings,
-) -> dict[Key, RawQuestion]:
-    """Take the gold from a file of its own, by id.
-
-    Raises
-    ------
-    DatasetError
-        If no id is in both.
-    """
-    found = {}
-    taken = 0
-    for key, raw in questions.items():
-        gold = golds.get(raw.question_id)
-        if gold is None:
-            findings.add(
-                "id without gold", "the gold file does not have it", raw.question_id
-            )
-            found[key] = raw
-            continue
-        taken += 1
-        found[key] = replace(raw, gold=gold.gold, gold_kind=gold.gold_kind)
-    if questions and not taken:
-        raise DatasetError(
-            f"no id of the results is in the gold file: results have "
-            f"{_some(questions)}, gold has {', '.join(list(golds)[:3])}"
-        )
-    known = {raw.question_id for raw in questions.values()}
-    for name in golds:
-        if name not in known:
-            findings.add("gold without answer", "the results do not have it", name)
-    return found
-
-
-def _some(keys: Iterable[Key]) -> str:
+def some(keys: Iterable[Key]) -> str:
+    """Name a few questions, for messages."""
     return ", ".join(f"{name} of {benchmark}" for benchmark, name in list(keys)[:3])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
-from phasefusion.importers.files import literal, number, text_list
+from phasefusion._sources.files import OPTION_COLUMN, literal, text_list, whole
+from phasefusion.answers import LETTERS
 
-_NUMBERED = re.compile(r"(?:option|choice|a)[ _]?(\d{1,2})", re.IGNORECASE)
-_OPTION_LISTS = ("options", "option", "candidates", "choices", "mc_options")
+OPTION_LISTS = ("options", "option", "candidates", "choices", "mc_options")
 _VIDEO_NAMES = ("videoID", "video_id", "video", "video_name", "video_path", "q_uid")
 
 #: Names under which predictions are found.
@@ -40,7 +40,7 @@ def has(row: Mapping[str, Any], names: tuple[str, ...]) -> bool:
 
 def options_of(row: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Find the options of a row: a list, lettered columns or numbered columns."""
-    for name in _OPTION_LISTS:
+    for name in OPTION_LISTS:
         value = row.get(name)
         if isinstance(value, list | tuple) or (
             isinstance(value, str) and value.lstrip()[:1] in ("[", "(")
@@ -50,40 +50,69 @@ def options_of(row: Mapping[str, Any]) -> tuple[str, ...] | None:
                 found = _choice_list(value)
             if found:
                 return found
-    return _lettered(row) or _numbered(row)
+    return _lettered(row) or numbered_options(row)
 
 
 def _choice_list(value: list[Any]) -> tuple[str, ...] | None:
     """Options that are objects, {"choice_id": 0, "choice": "..."}, by their id."""
     if not all(isinstance(one, Mapping) and "choice" in one for one in value):
         return None
-    ids = [number(one.get("choice_id")) for one in value]
-    known = [k for k in ids if k is not None]
-    if len(known) == len(value):
-        value = [value[i] for i in sorted(range(len(value)), key=known.__getitem__)]
+    ids = [whole(one.get("choice_id")) for one in value]
+    texts = {k: str(one["choice"]) for k, one in zip(ids, value, strict=True)}
+    known = {k: text for k, text in texts.items() if k is not None and 0 <= k < 100}
+    if len(known) == len(value) > 0:
+        return _placed(known)
     return tuple(str(one["choice"]) for one in value)
 
 
+def _placed(found: Mapping[int, str]) -> tuple[str, ...]:
+    """Texts at their numbers, from 0 or 1; a gap is an option without a text."""
+    start = 0 if 0 in found else 1
+    return tuple(found.get(k, "") for k in range(start, max(found) + 1))
+
+
 def _lettered(row: Mapping[str, Any]) -> tuple[str, ...] | None:
-    found = []
-    for code in range(ord("A"), ord("Z") + 1):
-        value = row.get(chr(code))
-        if value in (None, "") or not isinstance(value, str | int | float):
+    """Options of columns A, B, ...; one that is empty or absent between two is empty.
+
+    Two absent letters end them: what comes then is another column, such as Q.
+    """
+    found: list[str] = []
+    for name, after in pairwise(f"{LETTERS} "):
+        if name not in row and after not in row:
             break
-        found.append(str(value))
-    return tuple(found) if len(found) >= 2 else None
+        found.append(text_of(row.get(name)) or "")
+    return without_end(found, ("",)) if "A" in row else None
 
 
-def _numbered(row: Mapping[str, Any]) -> tuple[str, ...] | None:
+def numbered_options(
+    row: Mapping[str, Any], filler: Sequence[str] = ("", "N/A")
+) -> tuple[str, ...] | None:
+    """Options of numbered columns; those that are empty at the end are none.
+
+    A column that is empty between others is an option without a text, so that the
+    numbers of the options after it stay.
+
+    Examples
+    --------
+    >>> numbered_options({"option_0": "cat", "option_1": "", "option_2": "dog"})
+    ('cat', '', 'dog')
+    >>> numbered_options({"a1": "cat", "a2": "dog", "a3": "N/A"})
+    ('cat', 'dog')
+    """
     found: dict[int, str] = {}
     for name, value in row.items():
-        match = _NUMBERED.fullmatch(str(name))
-        if match and isinstance(value, str | int | float):
-            found.setdefault(int(match[1]), str(value))
-    texts = [found[k] for k in sorted(found)]
-    while texts and texts[-1] in ("", "N/A"):  # the filler of shorter questions
-        texts.pop()
-    return tuple(texts) if len(texts) >= 2 else None
+        match = OPTION_COLUMN.fullmatch(str(name))
+        if match and match["number"]:
+            found.setdefault(int(match["number"]), text_of(value) or "")
+    return without_end(_placed(found), filler) if found else None
+
+
+def without_end(texts: Sequence[str], filler: Sequence[str]) -> tuple[str, ...] | None:
+    """Texts up to the last that is no filler of shorter questions; None below two."""
+    n = len(texts)
+    while n and texts[n - 1].strip() in filler:
+        n -= 1
+    return tuple(texts[:n]) if n >= 2 else None
 
 
 def video_of(row: Mapping[str, Any]) -> str:

@@ -103,6 +103,9 @@ class RawAnswer:
         What the model wrote.
     index : int or None
         Position of the answer as shown, where the file has no text but a number.
+    digits_are_index : bool
+        Whether a text of digits alone is a position as well, unless it is that of an
+        option. In predictions it is; in what a model wrote it names no option.
     arm : str or None
         Name of the run that the pass belongs to; None is the only one.
     budget : int or None
@@ -126,6 +129,10 @@ class RawAnswer:
         Scores that the harness gave.
     extra : mapping
         Kept in the record.
+    format : str
+        Of the file.
+    file_index : int or None
+        Place of the file among several, whose names can be equal.
     """
 
     where: str
@@ -135,6 +142,7 @@ class RawAnswer:
     benchmark: str
     text: str | None = None
     index: int | None = None
+    digits_are_index: bool = False
     arm: str | None = None
     budget: int | None = None
     displayed: tuple[str, ...] | None = None
@@ -148,6 +156,8 @@ class RawAnswer:
     n_phases: int = 1
     harness: Mapping[str, float] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    format: str = ""
+    file_index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Foreign files: reading, rows, options, gold; for datasets and importers alike."""
