@@ -290,22 +290,6 @@ def load_tokenizer(transformers: Any, source: str, **where: Any) -> Any:
     )
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Tell whether an exception says that memory ran out, on any device.
-
-    Examples
-    --------
-    >>> is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory"))
-    True
-    >>> is_out_of_memory(RuntimeError("shapes cannot be multiplied"))
-    False
-    """
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return True
-    says = ("out of memory", "can't allocate memory", "not enough memory")
-    return isinstance(error, RuntimeError) and any(t in str(error) for t in says)
-
-
 def load_own(
     transformers: Any,
     source: tuple[str, str],

@@ -422,21 +422,19 @@ def test_wrapped_qwen3_vl_answers_as_evaluate_does(tmp_path):
     needs_qwen()
     folder = tiny_models.save_qwen3_vl(tmp_path / "model")
     given = {**QWEN3, "pretrained": str(folder), "sidecar": str(tmp_path / "side")}
-    try:
-        scorer = pf.scoring.HFOptionScorer.from_pretrained(
-            folder,
-            device="cpu",
-            dtype="bfloat16",
-            size=(224, 224),
-            prompt=PromptTemplate(system="You are a helpful assistant."),
-        )
-        scorer._model.float()
-    except pf.errors.ScoringError as error:
-        pytest.skip(f"our own scorer does not take this family: {error}")
+    scorer = pf.scoring.HFOptionScorer.from_pretrained(
+        folder,
+        device="cpu",
+        dtype="bfloat16",
+        size=(224, 224),
+        prompt=PromptTemplate(system="You are a helpful assistant."),
+    )
+    scorer._model.float()
     results = run(in_float32(given), None)
     letters, rows = own(folder, tmp_path / "own", scorer=scorer)
     assert answers(results) == letters
     side = tiny_models.rows(tmp_path / "side")
+    assert {s for _, s, _ in side} == {0, 1, 2}
     assert tiny_models.largest_difference(side, rows) < 1e-4
 
 

@@ -308,6 +308,15 @@ def test_qwen3_is_told_the_times_of_the_phase():
     assert "<24.4 seconds>" in prompt_of(scorer, clip, 1)
 
 
+def test_smolvlm_has_the_chat_template_of_its_processor():
+    """Also where importing the processor needs what is not there."""
+    name = "transformers.models.smolvlm.processing_smolvlm"
+    template = make_scorer("smolvlm")._family.template
+    assert "<video>" in template
+    assert "Assistant:" in template
+    assert template == pytest.importorskip(name).DEFAULT_CHAT_TEMPLATE
+
+
 def test_smolvlm_is_told_minutes_and_seconds():
     scorer, clip = make_scorer("smolvlm"), make_clip("smolvlm", n_frames=900)
     text = prompt_of(scorer, clip, 1)

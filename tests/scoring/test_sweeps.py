@@ -134,8 +134,6 @@ def test_a_question_before_the_video_is_shared_by_its_own_orders(build, model, c
 
 @pytest.mark.parametrize("name", list(made.SPECS))
 def test_families_share_clips_and_frames(name):
-    if name == "smolvlm":  # its chat template stands there; 4.57 wants torchvision
-        pytest.importorskip("transformers.models.smolvlm.processing_smolvlm")
     tokenizer = made.build_tokenizer(made.SPECS[name])
     model = made.build_model(name, tokenizer)
     pixels = model_pixels(made.SPECS[name].video[1], model.config)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import datetime
+import importlib.util
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,10 @@ from phasefusion.scoring.families.base import (
 from phasefusion.scoring.families.planes import PlaneFamily
 from phasefusion.scoring.prefix import VisualInputs
 from phasefusion.scoring.times import FrameTimes
+
+#: Where transformers has the chat template for videos, and its name there.
+_PROCESSOR = "transformers.models.smolvlm.processing_smolvlm"
+_TEMPLATE = "DEFAULT_CHAT_TEMPLATE"
 
 _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen "
@@ -96,10 +102,19 @@ class SmolVLM(PlaneFamily):
 
 
 def _video_template() -> str | None:
-    """Return the chat template that the processor uses for every video."""
-    from transformers.models.smolvlm import processing_smolvlm
+    """Return the chat template that the processor uses for every video.
 
-    return getattr(processing_smolvlm, "DEFAULT_CHAT_TEMPLATE", None)
+    It is read off the processor's source, which cannot be imported without torchvision
+    in transformers 4.57.
+    """
+    spec = importlib.util.find_spec(_PROCESSOR)
+    loader: Any = None if spec is None else spec.loader
+    for node in ast.parse(loader.get_source(_PROCESSOR)).body if loader else ():
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and target.id == _TEMPLATE:
+                    return str(node.value.value)
+    return None
 
 
 def in_words(number: int) -> str:
