@@ -530,14 +530,18 @@ def _parts(
         yield clip, list(range(left.shape[0])), np.arange(left.shape[1])
         return
     for s in np.flatnonzero(left.any(axis=1)).tolist():
-        one = slice(s, s + 1)
-        view = replace(
-            clip,
-            frames=clip.frames[one],
-            indices=clip.indices[one],
-            times_s=clip.times_s[one],
-            missing=clip.missing[one],
-            damaged=clip.damaged[one],
-            grid=clip.grid.view(s),
-        )
-        yield view, [s], np.flatnonzero(left[s])
+        yield one_phase(clip, s), [s], np.flatnonzero(left[s])
+
+
+def one_phase(clip: Clip, s: int) -> Clip:
+    """Return phase `s` of a clip alone."""
+    one = slice(s, s + 1)
+    return replace(
+        clip,
+        frames=clip.frames[one],
+        indices=clip.indices[one],
+        times_s=clip.times_s[one],
+        missing=clip.missing[one],
+        damaged=clip.damaged[one],
+        grid=clip.grid.view(s),
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from phasefusion.engine.units import size_bytes
 from phasefusion.errors import VideoError
 from phasefusion.video import Video
 
@@ -48,7 +48,7 @@ def survey(paths: Iterable[str], *, probed: int = PROBED) -> dict[str, VideoFact
     dict
         Facts by path.
     """
-    sizes = {path: _size_bytes(path) for path in dict.fromkeys(paths)}
+    sizes = {path: size_bytes(path) for path in dict.fromkeys(paths)}
     there = sorted(path for path, size in sizes.items() if size)
     places = np.linspace(0, len(there) - 1, min(probed, len(there))).round()
     found = {there[int(i)]: _probe(there[int(i)]) for i in places}
@@ -69,10 +69,3 @@ def _probe(path: str) -> VideoFacts:
             return VideoFacts(len(video), info.width * info.height / 1e6)
     except (VideoError, FileNotFoundError):
         return VideoFacts(0, 0.0)
-
-
-def _size_bytes(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0

@@ -57,7 +57,7 @@ def units_of(
 
 
 def _by_size(groups: Sequence[Sequence[Item]], left: Sequence[Sequence[int]]) -> CostOf:
-    sizes = {group[0].video: _size_bytes(group[0].video) for group in groups}
+    sizes = {group[0].video: size_bytes(group[0].video) for group in groups}
     n_bytes = sum(sizes[group[0].video] for group in groups)
     scale = sum(map(sum, left)) / n_bytes if n_bytes else 0.0
 
@@ -69,7 +69,8 @@ def _by_size(groups: Sequence[Sequence[Item]], left: Sequence[Sequence[int]]) ->
     return cost_of
 
 
-def _size_bytes(path: str) -> int:
+def size_bytes(path: str) -> int:
+    """Return the size of a file; 0 where there is none."""
     try:
         return os.stat(path).st_size
     except OSError:  # whoever opens it says why it is not there

@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._runner import one_phase
 from phasefusion.errors import RecordError, ScoringError
 from phasefusion.scoring.generation import GeneratedAnswers
 from phasefusion.scoring.protocol import OptionScores, check_orders
@@ -246,16 +247,8 @@ class _Kept:
 
 def _phase(clip: Clip, s: int, frozen: bool) -> Clip:
     """One phase alone; with the times of phase 0 where those are shown."""
-    one = slice(s, s + 1)
-    return replace(
-        clip,
-        frames=clip.frames[one],
-        indices=clip.indices[one],
-        times_s=clip.times_s[:1] if frozen else clip.times_s[one],
-        missing=clip.missing[one],
-        damaged=clip.damaged[one],
-        grid=clip.grid.view(s),
-    )
+    one = one_phase(clip, s)
+    return replace(one, times_s=clip.times_s[:1]) if frozen else one
 
 
 def _as_scores(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion import orders as option_orders
-from phasefusion.fusion import fuse_items
+from phasefusion.fusion import fuse_items, posterior
 from phasefusion.report.figures.study import ArmPasses, Study
 from phasefusion.report.figures.table import (
     FigureTable,
@@ -212,13 +212,7 @@ def _letters(
     letters = np.take_along_axis(
         content, np.broadcast_to(wanted, content.shape), axis=2
     )
-    return _softmax(letters)
-
-
-def _softmax(logp: NDArray[np.float64]) -> NDArray[np.float64]:
-    p = np.exp(logp - logp.max(axis=-1, keepdims=True))
-    posterior: NDArray[np.float64] = p / p.sum(axis=-1, keepdims=True)
-    return posterior
+    return posterior(letters)
 
 
 def permutations(study: Study) -> list[FigureTable]:
@@ -300,7 +294,7 @@ def _fixations(study: Study, arm: ArmPasses, kept: NDArray[np.bool_]) -> FigureT
         mass = None
         if arm.fused is not None:
             content = arm.logp[chosen, 0, :n_orders, :k]
-            mass = _softmax(np.take_along_axis(content, order, axis=2))
+            mass = posterior(np.take_along_axis(content, order, axis=2))
         made = fixation(contents, letters, mass, n_options=k)
         rows.append(
             (
