@@ -52,8 +52,8 @@ class Knobs:
     seed : int, default 0
         Of shared orders and of ties.
     timestamps : {"true", "frozen", "base"}, default "true"
-        Times of a phase's own frames, those of phase 0 for all phases, or those that
-        the wrapped model makes up itself.
+        Times of a phase's own frames, the middles of equal parts of the video for all
+        phases, or what the wrapped model makes up itself.
     letter_variants : {"sum", "in-context"}, default "sum"
         As for `HFOptionScorer`.
     answer : {"letter", "option"}, default "letter"

@@ -449,8 +449,9 @@ def test_frozen_and_invented_times_change_the_prompt(tmp_path):
         run("phasefusion_wrap", arguments(**given), limit=1)
         rows = tiny_models.rows(tmp_path / timestamps)
         found[timestamps] = {s: row["logprobs"] for (_, s, _), row in rows.items()}
-    assert found["true"][0] == found["frozen"][0]
-    assert found["true"][1] != found["frozen"][1]
+    # The middle phase of three shows the middles of equal parts as it is.
+    assert found["true"][0] != found["frozen"][0]
+    assert found["true"][2] != found["frozen"][2]
     assert found["base"][0] != found["true"][0]
 
 

@@ -279,29 +279,6 @@ def test_cache_keeps_no_missing_pass(tmp_path):
     assert cached(inner, cache).score(clip, "q", OPTIONS).valid.any()
 
 
-def test_cache_shows_frozen_times_to_a_phase_alone(tmp_path):
-    """A phase that is asked for alone still gets the times of phase 0."""
-    seen = []
-
-    class Times(Pixels):
-        def score(self, clip, question, options, *, orders):
-            seen.append(clip.times_s[0].tolist())
-            return super().score(clip, question, options, orders=orders)
-
-    clip, cache = make_clip(), PosteriorCache(tmp_path / "p.db")
-    first = replace(
-        clip,
-        frames=clip.frames[:1],
-        indices=clip.indices[:1],
-        times_s=clip.times_s[:1],
-        missing=clip.missing[:1],
-        damaged=clip.damaged[:1],
-    )
-    cached(Times(), cache, frozen=True).score(first, "q", OPTIONS)
-    cached(Times(), cache, frozen=True).score(clip, "q", OPTIONS)
-    assert seen == [clip.times_s[0].tolist()] * 2
-
-
 def test_a_cache_that_is_none(tmp_path):
     (tmp_path / "text.db").write_text("no database at all, but long enough " * 40)
     with pytest.raises(RecordError, match="cannot be used as posterior cache"):
