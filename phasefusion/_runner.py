@@ -522,6 +522,27 @@ def _calls(blocks: Sequence[Block], together: bool) -> Iterator[list[Block]]:
         yield call
 
 
+def count_calls(n_passes: Sequence[int]) -> int:
+    """Count the calls of an arm in which questions of one video are scored together.
+
+    Parameters
+    ----------
+    n_passes : sequence of int
+        Passes that each question has, over all arms.
+
+    Examples
+    --------
+    >>> count_calls([100, 100, 100, 100]), count_calls([300, 300]), count_calls([])
+    (2, 2, 0)
+    """
+    calls, held = 0, 0
+    for n in n_passes:
+        if held == 0 or held >= _PASSES_A_CALL:
+            calls, held = calls + 1, 0
+        held += n
+    return calls
+
+
 def _parts(
     clip: Clip, left: NDArray[np.bool_]
 ) -> Iterator[tuple[Clip, list[int], NDArray[np.intp]]]:

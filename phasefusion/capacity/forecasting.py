@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from phasefusion._runner import count_calls
 from phasefusion.capacity.model import ArmLoad, CostModel
 from phasefusion.capacity.simulation import Conditions, Outcome, bound_s, simulate
 from phasefusion.capacity.videos import VideoFacts, survey
@@ -146,23 +147,24 @@ def forecast(
     for number, item in enumerate(items):
         key = (item.video, item.video_id, item.start, item.end)
         groups.setdefault(key, []).append(number)
-    units, decode_s = [], 0.0
+    units, decode_s, prefix_s = [], 0.0, 0.0
     for key, numbers in groups.items():
         opening = model.video_s(videos[key[0]], workload.n_wanted)
         decode_s += opening
+        shared_s, own_s = _seconds([items[i] for i in numbers], model, workload)
+        prefix_s += shared_s * len(numbers)
         parts = tuple(
-            Part(str(number), _question_s(items[number], model, workload))
-            for number in numbers
+            Part(str(number), shared_s + own)
+            for number, own in zip(numbers, own_s, strict=True)
         )
         units.append(Unit(str(key), parts, opening))
-    shared_s = sum(model.prefix_s(arm) for arm in workload.arms)
     orders = [workload.n_orders(len(item.options)) for item in items]
     return Forecast(
         n_questions=len(items),
         n_videos=len(groups),
         n_passes=workload.passes_an_order * sum(orders),
         decode_s=decode_s,
-        prefix_s=shared_s * len(items),
+        prefix_s=prefix_s,
         orders_s=sum(model.orders_s(arm, m) for m in orders for arm in workload.arms),
         longest_s=bound_s(units, len(units)),
         units=tuple(units),
@@ -170,8 +172,17 @@ def forecast(
     )
 
 
-def _question_s(item: Item, model: CostModel, workload: Workload) -> float:
-    return model.question_s(workload.arms, workload.n_orders(len(item.options)))
+def _seconds(
+    group: Sequence[Item], model: CostModel, workload: Workload
+) -> tuple[float, list[float]]:
+    """Return what each question of a video bears of the calls, and its own orders."""
+    n_orders = [workload.n_orders(len(item.options)) for item in group]
+    n_calls = len(group)
+    if model.takes_many:
+        n_calls = count_calls([workload.passes_an_order * n for n in n_orders])
+    shared_s = sum(model.prefix_s(arm) for arm in workload.arms)
+    own_s = [sum(model.orders_s(arm, n) for arm in workload.arms) for n in n_orders]
+    return shared_s * n_calls / len(group), own_s
 
 
 def costs_of(model: CostModel, workload: Workload, videos: Iterable[str]) -> CostOf:
@@ -190,11 +201,11 @@ def costs_of(model: CostModel, workload: Workload, videos: Iterable[str]) -> Cos
         group: Sequence[Item], n_left: Sequence[int]
     ) -> tuple[float, Sequence[float]]:
         opening = model.video_s(facts[group[0].video], workload.n_wanted)
+        shared_s, own_s = _seconds(group, model, workload)
         costs = []
-        for item, left in zip(group, n_left, strict=True):
-            n_orders = workload.n_orders(len(item.options))
-            planned = workload.passes_an_order * n_orders
-            costs.append(_question_s(item, model, workload) * left / planned)
+        for item, own, left in zip(group, own_s, n_left, strict=True):
+            planned = workload.passes_an_order * workload.n_orders(len(item.options))
+            costs.append((shared_s + own) * left / planned)
         return opening, costs
 
     return cost_of

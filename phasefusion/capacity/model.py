@@ -35,9 +35,10 @@ class CostModel:
     """Seconds that videos and questions take on one worker.
 
     A video costs ``open + decode * N * P + frame * W * P`` for its N frames of P
-    megapixels, of which W are wanted. An arm of a question, S phases of b frames in M
+    megapixels, of which W are wanted. A call for an arm, S phases of b frames in M
     orders, costs ``call + S * prefix(b) + S * M * suffix(b)``, where the prefix is what
-    all orders share (encoding the frames, and the visual part of the prompt); both are
+    all orders share (encoding the frames, and the visual part of the prompt); where
+    questions of a video are scored in one call, M is the sum of their orders. Both are
     ``fixed + linear * b + square * b**2``: attention is quadratic in visual tokens,
     which are proportional to frames as long as all are of one size. Without prefix
     reuse the prefix costs nothing and every pass bears it.
@@ -47,11 +48,13 @@ class CostModel:
     open_s, decode_s, frame_s : float
         By video; by megapixel decoded; by megapixel kept.
     call_s : float
-        By arm of a question.
+        By call.
     prefix_fixed_s, prefix_linear_s, prefix_square_s : float
     suffix_fixed_s, suffix_linear_s, suffix_square_s : float
     startup_s : float
         Of a worker, before it can score; records do not tell it.
+    takes_many : bool
+        Whether questions of a video share calls.
     error : float
         Root mean square of the relative errors over the kinds of calls that the
         fit has seen, NaN when it is not fitted.
@@ -68,6 +71,7 @@ class CostModel:
     suffix_linear_s: float = 0.0
     suffix_square_s: float = 0.0
     startup_s: float = 0.0
+    takes_many: bool = False
     error: float = math.nan
 
     def video_s(self, video: VideoFacts, n_wanted: int) -> float:
@@ -77,7 +81,7 @@ class CostModel:
         return self.open_s + pixels * video.megapixels
 
     def prefix_s(self, arm: ArmLoad) -> float:
-        """Seconds of an arm that do not depend on how many orders it has."""
+        """Seconds of a call that do not depend on how many orders it has."""
         return self.call_s + arm.phases * (
             self.prefix_fixed_s
             + self.prefix_linear_s * arm.frames
@@ -94,7 +98,7 @@ class CostModel:
         return arm.phases * n_orders * each
 
     def question_s(self, arms: Iterable[ArmLoad], n_orders: int) -> float:
-        """Seconds of all arms of a question."""
+        """Seconds of all arms of a question in calls of its own."""
         return sum(self.prefix_s(arm) + self.orders_s(arm, n_orders) for arm in arms)
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,12 +125,11 @@ class CostModel:
 
 @dataclass(slots=True)
 class _Call:
-    """What is recorded of one arm of one question."""
+    """What is recorded of one arm of one question, or of several in one call."""
 
-    video: str
-    question: tuple[str, str]
+    questions: set[tuple[str, str]]
     phases: set[int]
-    orders: set[tuple[int, ...]]
+    orders: set[tuple[Any, ...]]
     frames: int
     seconds: float
 
@@ -178,39 +181,35 @@ def fit(
     questions, have different numbers of orders, as questions of two and of five options
     have. A run in one order says nothing about ten.
 
-    A scorer that takes several arms in one call leaves the same seconds for all their
-    passes, and only sums over a video are known. Then two rates are fitted to them,
-    seconds by frame of a prefix and by pass, and other protocols are a bold forecast.
+    Questions of a video that were scored in one call have the same seconds, to the last
+    digit, in all their passes, and count as one call with the orders of all of them.
     """
     calls, decodes = _collect(run)
     if not calls:
         raise RecordError(f"{run}: no pass has its seconds recorded; nothing to fit")
     reuse = read_run(run)["settings"].get("scorer", {}).get("reuse_prefix", True)
-    if _are_shared(calls):
-        found, error = _fit_shared(calls)
-    else:
-        found, error = _fit_calls(calls, bool(reuse))
+    found, error = _fit_calls(calls, bool(reuse))
     found = _fit_decodes(decodes, videos or {}) + found
     names = [field.name for field in fields(CostModel)]
     values = dict(zip(names, found, strict=False))
-    return CostModel(**values, startup_s=startup_s, error=error)
+    many = any(len(call.questions) > 1 for call in calls)
+    return CostModel(**values, startup_s=startup_s, takes_many=many, error=error)
 
 
 def _collect(run: str | Path) -> tuple[list[_Call], dict[str, _Decode]]:
-    """Add up the times of every arm of every question, and of every video."""
+    """Add up the times of every call, and of every video."""
     calls: dict[tuple[Any, ...], _Call] = {}
     decodes: dict[str, _Decode] = {}
     for row in iter_passes(run):
         seconds = row.get("seconds")
         if seconds is not None and row["budget"] is not None:
             arm = (row["arm"], bool(row.get("shifted")), row["budget"])
-            key = (row["benchmark"], row["question_id"], *arm)
-            call = calls.get(key)
-            if call is None:
-                call = _Call(row["video_id"], key[:2], set(), set(), row["budget"], 0.0)
-                calls[key] = call
+            key = (row["video_id"], *arm, seconds)
+            call = calls.setdefault(key, _Call(set(), set(), set(), row["budget"], 0.0))
+            question = (row["benchmark"], row["question_id"])
+            call.questions.add(question)
             call.phases.add(row["phase_index"])
-            call.orders.add(tuple(row["order"]))
+            call.orders.add((question, *row["order"]))
             call.seconds += seconds
         spent = row.get("decode_seconds")
         if spent is not None and row.get("frame_indices") is not None:
@@ -220,33 +219,6 @@ def _collect(run: str | Path) -> tuple[list[_Call], dict[str, _Decode]]:
             decode.wanted.update(row["frame_indices"])
             decode.seconds += spent
     return list(calls.values()), decodes
-
-
-def _are_shared(calls: Sequence[_Call]) -> bool:
-    """Whether arms of different lengths were scored, and timed, in one call."""
-    by_question: dict[tuple[str, str], dict[int, float]] = {}
-    for call in calls:
-        mean_s = call.seconds / len(call.phases) / len(call.orders)
-        by_question.setdefault(call.question, {})[call.frames] = mean_s
-    spreads = [
-        max(means.values()) - min(means.values()) <= 1e-9 * max(means.values())
-        for means in by_question.values()
-        if len(means) > 1
-    ]
-    return sum(spreads) > len(spreads) / 2
-
-
-def _fit_shared(calls: Sequence[_Call]) -> tuple[list[float], float]:
-    """Return prefix and suffix of two rates that fit the sums over videos."""
-    sums: dict[str, NDArray[np.float64]] = {}
-    for call in calls:
-        n_phases = len(call.phases)
-        work = [n_phases * call.frames, n_phases * len(call.orders), call.seconds]
-        sums.setdefault(call.video, np.zeros(3))
-        sums[call.video] += work
-    table = np.array(list(sums.values()))
-    found, error = _relative_fit(table[:, :2], table[:, 2], np.ones(len(table)))
-    return [0.0, 0.0, float(found[0]), 0.0, float(found[1]), 0.0, 0.0], error
 
 
 def _fit_calls(calls: Sequence[_Call], reuse: bool) -> tuple[list[float], float]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,18 +40,27 @@ ARMS["dense"] = ArmLoad(1, 32)
 VIDEOS = {f"v{i}": VideoFacts(100 * (i + 1), (0.3, 0.9)[i % 2]) for i in range(6)}
 
 
-def write_run(folder, model, *, reuse=True, noise=0.0):
-    """Write a run whose times are those of a model, exactly or nearly."""
+def write_run(folder, model, *, reuse=True, noise=0.0, together=False):
+    """Write a run whose times are those of a model, exactly or nearly.
+
+    With `together` an arm has all questions of a video in one call.
+    """
     rng = np.random.default_rng(0)
     rows = []
     for i, (name, video) in enumerate(VIDEOS.items()):
-        for q in range(3):
-            k = 2 + (i + q) % 4
-            orders = np.unique(shared(k, 10), axis=0)
+        n_options = [2 + (i + q) % 4 for q in range(3)]
+        all_orders = [np.unique(shared(k, 10), axis=0) for k in n_options]
+        for q, (k, orders) in enumerate(zip(n_options, all_orders, strict=True)):
             n = len(orders)
             for arm, load in ARMS.items():
                 seconds = model.prefix_s(load) + model.orders_s(load, n)
-                seconds *= 1 + noise * rng.uniform(-1, 1)
+                if together:
+                    total = sum(map(len, all_orders))
+                    seconds = model.prefix_s(load) + model.orders_s(load, total)
+                    seconds *= n / total
+                else:
+                    # no two calls take the same time to the last digit
+                    seconds *= 1 + 1e-9 * q + noise * rng.uniform(-1, 1)
                 for s in range(load.phases):
                     for order in orders.tolist():
                         rows.append(
@@ -73,7 +83,7 @@ def write_run(folder, model, *, reuse=True, noise=0.0):
                                 "order": order,
                                 "logprobs": [math.log(1 / k)] * k,
                                 "answer": 0,
-                                "seconds": seconds / load.phases / n,
+                                "seconds": float(f"{seconds / load.phases / n:.12e}"),
                             }
                         )
         mine = [row for row in rows if row["video_id"] == name]
@@ -118,22 +128,35 @@ def test_without_reuse_every_pass_bears_all(tmp_path):
     assert found.orders_s(ArmLoad(3, 16), 10) == pytest.approx(wanted, rel=1e-3)
 
 
-def test_arms_in_one_call_leave_two_rates(tmp_path):
-    """All passes of a video have the same seconds; sums are all that is known."""
-    rates = CostModel(prefix_linear_s=0.02, suffix_fixed_s=0.03)
-    folder = write_run(tmp_path / "run", rates)
-    path = folder / "passes.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    for name in VIDEOS:
-        mine = [row for row in rows if row["video_id"] == name]
-        each = sum(row["seconds"] for row in mine) / len(mine)
-        for row in mine:
-            row["seconds"] = each
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = fit(folder, videos=VIDEOS)
-    assert found.prefix_linear_s == pytest.approx(0.02, rel=1e-6)
-    assert found.suffix_fixed_s == pytest.approx(0.03, rel=1e-6)
-    assert found.prefix_fixed_s == found.suffix_square_s == 0
+def test_questions_in_one_call_share_its_prefix(tmp_path):
+    found = fit(write_run(tmp_path / "run", TRUE, together=True), videos=VIDEOS)
+    assert found.takes_many
+    assert found.error < 1e-6
+    for load in ARMS.values():
+        for m in (1, 10, 30):
+            wanted = TRUE.prefix_s(load) + TRUE.orders_s(load, m)
+            made = found.prefix_s(load) + found.orders_s(load, m)
+            assert made == pytest.approx(wanted, rel=1e-3)
+    alone = fit(write_run(tmp_path / "alone", TRUE), videos=VIDEOS)
+    assert not alone.takes_many
+
+
+def test_a_forecast_counts_prefixes_by_call():
+    """A call ends with the question that reaches 256 passes."""
+    items = [
+        Item(str(q), "b", "/x.mp4", "x", "?", tuple("abcd"[:k]))
+        for q, k in enumerate((4, 4, 3, 4, 4))
+    ]
+    workload = Workload((ArmLoad(10, 8),), {"kind": "shared", "n": 10, "seed": 0})
+    facts = {"/x.mp4": VideoFacts(0, 0.0)}
+    prefix = TRUE.prefix_s(ArmLoad(10, 8))
+    apart = forecast(items, TRUE, workload, videos=facts)
+    assert apart.prefix_s == pytest.approx(5 * prefix)
+    together = forecast(items, replace(TRUE, takes_many=True), workload, videos=facts)
+    # 100 + 100 + 60 passes, then 100 + 100
+    assert together.prefix_s == pytest.approx(2 * prefix)
+    assert together.orders_s == apart.orders_s
+    assert together.total_s == pytest.approx(sum(u.cost for u in together.units))
 
 
 def test_a_run_without_times_is_refused(tmp_path):

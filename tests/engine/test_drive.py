@@ -6,6 +6,7 @@ import warnings
 from contextlib import contextmanager
 
 import pytest
+from pass_files import passes_of
 from pixel_scorer import PixelScorer, make_clip, make_questions
 
 from phasefusion.engine import Limits
@@ -19,10 +20,9 @@ from phasefusion.errors import (
     WorkerWarning,
 )
 from phasefusion.evaluate import evaluate
-from phasefusion.records import iter_passes, pass_key, read_run
+from phasefusion.records import read_run
 
 OPTIONS = {"budget": 4, "dense": 10, "n_orders": 3, "progress": False}
-TIMELESS = {"seconds": None, "decode_seconds": None}
 
 
 class Cluster:
@@ -121,14 +121,6 @@ def questions(tmp_path_factory):
 def whole(questions, tmp_path_factory):
     out = tmp_path_factory.mktemp("whole")
     return passes_of(evaluate(questions, PixelScorer(), out=out, **OPTIONS).path)
-
-
-def passes_of(folder):
-    passes = {}
-    for record in iter_passes(folder):
-        assert pass_key(record) not in passes
-        passes[pass_key(record)] = record | TIMELESS
-    return passes
 
 
 @contextmanager

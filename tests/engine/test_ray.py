@@ -13,15 +13,14 @@ import time
 from pathlib import Path
 
 import pytest
+from pass_files import passes_of
 from pixel_scorer import PixelScorer, make_questions
 
 from phasefusion.engine import RayEngine
 from phasefusion.errors import BackendUnavailableError
 from phasefusion.evaluate import evaluate
-from phasefusion.records import iter_passes, pass_key
 
 OPTIONS = {"budget": 4, "dense": 10, "n_orders": 3, "progress": False}
-TIMELESS = {"seconds": None, "decode_seconds": None}
 ROOT = Path(__file__).parents[2]
 DRIVER = Path(__file__).with_name("ray_driver.py")
 
@@ -41,14 +40,6 @@ def questions(tmp_path_factory):
 def whole(questions, tmp_path_factory):
     out = tmp_path_factory.mktemp("whole")
     return passes_of(evaluate(questions, PixelScorer(), out=out, **OPTIONS).path)
-
-
-def passes_of(folder):
-    passes = {}
-    for record in iter_passes(folder):
-        assert pass_key(record) not in passes
-        passes[pass_key(record)] = record | TIMELESS
-    return passes
 
 
 def environment():

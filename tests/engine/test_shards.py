@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pass_files import passes_of
 from pixel_scorer import PixelScorer, make_questions
 
 from phasefusion.datasets import Item, load_questions
@@ -16,12 +17,11 @@ from phasefusion.engine import Shard, merge_shards
 from phasefusion.engine.shards import as_shard, launched_device, launched_shard
 from phasefusion.errors import RecordError, UsageError
 from phasefusion.evaluate import evaluate
-from phasefusion.records import iter_passes, pass_key, read_run
+from phasefusion.records import read_run
 from phasefusion.report import report
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = {"budget": 4, "dense": 10, "n_orders": 3, "progress": False}
-TIMELESS = {"seconds": None, "decode_seconds": None}
 
 
 def make_items(counts, root="/data"):
@@ -126,10 +126,6 @@ def test_the_device_of_a_local_rank(monkeypatch):
 @pytest.fixture(scope="module")
 def questions(tmp_path_factory):
     return make_questions(tmp_path_factory.mktemp("clips"), n_clips=4, per_clip=3)
-
-
-def passes_of(folder):
-    return {pass_key(p): p | TIMELESS for p in iter_passes(folder)}
 
 
 def make_shards(questions, out, n=3, **options):

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from pass_files import TIMELESS
 from pixel_scorer import PixelScorer, make_questions
 
 from phasefusion.errors import RecordError, RecordWarning
@@ -20,7 +21,7 @@ from phasefusion.records import iter_passes, pass_key
 from phasefusion.report import report
 
 OPTIONS = {"budget": 4, "dense": 10, "n_orders": 5, "progress": False}
-TIMELESS = {"seconds": 0, "decode_seconds": 0}
+
 CODE = textwrap.dedent(
     """
     import json, sys, warnings
