@@ -107,10 +107,11 @@ class Source:
                 raise Uncomputable(f"{self.path} is no report.json and no run")
             return with_nan(found)  # type: ignore[no-any-return]
         from phasefusion.records import read_passes
-        from phasefusion.report.summary import summarise
+        from phasefusion.report import numbers_of
 
         table, _ = self.passes()
-        return summarise(self._described(), read_passes(self.path), table)
+        passes = read_passes(self.path)
+        return numbers_of(self.path, self._described(), passes, table)
 
     # -------------------------------------------------------------- files
 
@@ -189,12 +190,19 @@ class Source:
         return rows
 
 
+#: Fields of a report that are numbers, null where they are not defined.
+_UNDEFINED = frozenset(
+    "value low high p points order_averaged_points rate pairwise pairwise_distinct "
+    "frames seconds robust fragile mean_accuracy accuracy_sd q25 median q75 passes "
+    "consensus min below_half se_as_if_independent se_by_video".split()
+)
+
+
 def with_nan(value: Any) -> Any:
     """Numbers of a report as they were: null is what is not defined."""
     if isinstance(value, dict):
-        undefined = {"value", "low", "high", "p", "points", "order_averaged_points"}
         return {
-            key: float("nan") if one is None and key in undefined else with_nan(one)
+            key: float("nan") if one is None and key in _UNDEFINED else with_nan(one)
             for key, one in value.items()
         }
     return [with_nan(one) for one in value] if isinstance(value, list) else value
