@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from phasefusion._sources.files import separated
 from phasefusion.audit.values import Column, Uncomputable
 from phasefusion.errors import PhaseFusionError
 from phasefusion.records.files import PASSES_FILE, RUN_FILE
@@ -158,23 +157,16 @@ class Source:
         return rows
 
     def _separated(self, separator: str) -> list[dict[str, Any]]:
-        reader = csv.reader(io.StringIO(self.text(), newline=""), delimiter=separator)
-        try:
-            header = next(reader, [])
-            rows = [row for row in reader if row]
-        except csv.Error as error:
-            raise Uncomputable(
-                f"{self.path}, line {reader.line_num}: {error}"
-            ) from None
+        (_, header), *rows = separated(self.path, self.text(), separator) or [(1, [])]
         if len(set(header)) < len(header):
             raise Uncomputable(f"{self.path} names a column twice in its first line")
-        for number, row in enumerate(rows, 2):
+        for number, (_, row) in enumerate(rows, 2):
             if len(row) != len(header):
                 raise Uncomputable(
                     f"{self.path}, row {number}: {len(row)} cells under {len(header)} "
                     "columns"
                 )
-        return [dict(zip(header, row, strict=True)) for row in rows]
+        return [dict(zip(header, row, strict=True)) for _, row in rows]
 
     def _lines(self) -> list[dict[str, Any]]:
         rows = []
