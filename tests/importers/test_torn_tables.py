@@ -25,6 +25,7 @@ def test_quotes(write, take, tmp_path, content, message):
         take(file)
     with pytest.raises(Uncomputable, match=message):
         Source("a", file).rows()
+    (tmp_path / "v.mp4").touch()
     head = "question_id,video,question,A,B\n"
     questions = write("q.csv", head + content.replace(",", ",v.mp4,What?,x,"))
     with pytest.raises(DatasetError, match=rf"q\.csv, {message}"):
