@@ -50,9 +50,9 @@ def source_blocks(path: Path) -> tuple[Blocks, dict[str, Any] | None]:
         path = path / PASSES_FILE
     elif path.suffix in (".csv", ".xlsx", ".tsv"):
         raise RecordError(
-            f"{path}: passes are read from run folders, .jsonl, .parquet and .arrow; a "
-            "table that records convert wrote does not convert back, and those of other "
-            "programs are read by phasefusion records import"
+            f"{path}: passes are read from run folders, .jsonl, .parquet and .arrow; "
+            "phasefusion records import reads other tables, and a table that records "
+            "convert wrote does not convert back"
         )
     path.stat()  # that there is none is said before anything is written
     return _line_blocks(path), run
