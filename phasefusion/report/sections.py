@@ -11,8 +11,6 @@ from phasefusion.stats._answers import half_up
 
 UNDEFINED = "–"
 _MAX_DROPPED = 20
-#: Longest reason in a sentence.
-_MAX_REASON = 160
 #: Options up to which the letters stand side by side.
 _MAX_LETTERS_WIDE = 8
 #: Orders in which every option stands at every place equally often.
@@ -64,102 +62,6 @@ def sections(numbers: Mapping[str, Any]) -> list[Section]:
         _dropped(numbers),
     ]
     return [section for section in found if section is not None and section.rows]
-
-
-def headline(numbers: Mapping[str, Any]) -> list[str]:
-    """Say in a few sentences what the run found."""
-    lines = []
-    items = numbers["items"]
-    missing = missing_sentence(items)
-    lines.append(
-        f"{items['with_passes']} of {items['questions']} questions, "
-        f"{items['passes']} passes{'.' if missing else ', none of them missing.'}"
-    )
-    lines += [line for line in (missing, _few_left(items)) if line]
-    accuracy = {
-        arm: values["order_averaged"]["value"]
-        for arm, values in numbers["accuracy"].items()
-        if arm in ("single", "fusion", "union", "dense")
-        or (arm == "vote" and "fusion" not in numbers["accuracy"])
-    }
-    if accuracy and not all(map(math.isnan, accuracy.values())):
-        parts = [
-            f"{arm} {percent(value)} %"
-            for arm, value in accuracy.items()
-            if not math.isnan(value)
-        ]
-        lines.append(f"Accuracy, mean over orders: {', '.join(parts)}.")
-    flips = numbers["phase_flips"]
-    if flips is not None and flips["consensus"]["pairwise"]["n"]:
-        lines.append(
-            "Another phase of the frame grid changes "
-            f"{percent(flips['consensus']['pairwise']['value'])} % of the consensus "
-            f"answers; {percent(flips['consensus']['any']['value'])} % change over all "
-            "phases."
-        )
-    half = numbers["half_step"]
-    if half is not None:
-        parts = [
-            f"{percent(values['consensus']['value'])} % for {arm}"
-            for arm, values in half["arms"].items()
-            if values["consensus"]["n"]
-        ]
-        if parts:
-            lines.append(f"A half-step shift changes answers: {', '.join(parts)}.")
-    flips = numbers["order_flips"]
-    if flips is not None:
-        values = flips["arms"][flips["by_options_of"]]
-        if values["pairwise"]["n"]:
-            lines.append(
-                f"Another option order changes {percent(values['pairwise']['value'])} "
-                "% of the answers at a fixed phase; "
-                f"{percent(values['any']['value'])} % of the questions change under "
-                "some order."
-            )
-    if numbers.get("generated") and "vote" in numbers["accuracy"]:
-        from phasefusion.report.generated import NO_FUSION
-
-        lines.append(NO_FUSION)
-    if numbers.get("figure") and not numbers["figure"]["is_further"]:
-        figure = numbers["figure"]
-        where = f", section {figure['section']}" if figure["section"] else ""
-        lines.append(
-            f"The figure of this protocol (in brackets the paper's{where}): "
-            f"{figure['reproduces']}."
-        )
-    if "imported" in numbers:
-        from phasefusion.report.imported import headline as imported_headline
-
-        lines += imported_headline(numbers["imported"])
-    return lines
-
-
-def missing_sentence(items: Mapping[str, Any]) -> str:
-    """Say how many passes are missing and the reason most have; empty for none."""
-    if not items["missing_passes"]:
-        return ""
-    first, *others = items["missing_reasons"]
-    reason = " ".join(first["reason"].split())
-    if len(reason) > _MAX_REASON:
-        reason = reason[: _MAX_REASON - 3] + "..."
-    often = f"most often ({first['n']} times) " if others else ""
-    return (
-        f"{items['missing_passes']} of {items['passes']} passes are missing: "
-        f"{often}{reason}"
-    )
-
-
-def _few_left(items: Mapping[str, Any]) -> str:
-    """Warn when missing passes leave fewer than half of the questions to compare."""
-    lacking = sum(entry["missing_passes"] > 0 for entry in items["dropped"])
-    left = items["with_passes"] - len(items["dropped"])
-    if not lacking or 2 * left >= items["with_passes"]:
-        return ""
-    lack = "lacks one that is" if lacking == 1 else "lack one or more that are"
-    return (
-        f"Only {left} of {items['with_passes']} questions have every pass, and the "
-        f"comparisons of arms rest on them alone; {lacking} {lack} missing."
-    )
 
 
 def percent(value: float) -> str:
@@ -415,7 +317,7 @@ def _consistency(numbers: Mapping[str, Any]) -> Section:
             f"{percent(values['robust'])} % of the questions, below 0.55 (fragile) in "
             f"{percent(values['fragile'])} %."
         )
-    if values["configurations"]:
+    if values["configurations"] > 1:
         notes.append(
             f"Accuracy over {_configurations(values)}: mean "
             f"{percent(values['mean_accuracy'])} %, standard deviation "
@@ -440,13 +342,23 @@ _THRESHOLDS = (
 
 
 def _configurations(values: Mapping[str, Any]) -> str:
-    """Name what the accuracies were taken over."""
+    """Name what the accuracies were taken over.
+
+    Orders that were drawn by question have a number in common and nothing else.
+    """
     phases = values["configuration_phases"]
     orders = values["configurations"] // phases
+    which = (
+        "those that all questions share"
+        if values["shared_orders"]
+        else "numbered by question, for questions have orders of their own"
+    )
+    arm = values["configuration_arm"]
+    of = "" if arm in ("phases", "single") else f" of {arm}"
     return (
         f"{values['configurations']} configurations ({phases} "
         f"{'phase' if phases == 1 else 'phases'} x {orders} option "
-        f"{'order' if orders == 1 else 'orders'}, those that all questions share)"
+        f"{'order' if orders == 1 else 'orders'}, {which}){of}"
     )
 
 
