@@ -45,9 +45,7 @@ from phasefusion.importers.passes import (
 from phasefusion.importers.report import ImportReport
 from phasefusion.importers.tables import no_answers
 from phasefusion.records import RunWriter, pass_key
-
-#: What `protocol` is in the run.json of an imported run.
-PROTOCOL = "imported"
+from phasefusion.records.files import IMPORTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,7 +410,7 @@ def _description(
     several = any(one.record["order"] != sorted(one.record["order"]) for one in made)
     return {
         "settings": {
-            "protocol": PROTOCOL,
+            "protocol": IMPORTED,
             "format": report.format,
             "orders": {"kind": "recorded" if several else "identity"},
             "seed": 0,

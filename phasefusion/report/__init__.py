@@ -11,6 +11,7 @@ import orjson
 
 from phasefusion.errors import RecordError
 from phasefusion.records import iter_passes, read_passes, read_run
+from phasefusion.records.files import IMPORTED
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -177,7 +178,7 @@ def numbers_of(
     from phasefusion.report.summary import summarise
 
     numbers = summarise(run, passes, table)
-    if run.get("settings", {}).get("protocol") == "imported":
+    if run.get("settings", {}).get("protocol") == IMPORTED:
         from phasefusion.report.imported import imported
 
         numbers["imported"] = imported(list(iter_passes(folder)))

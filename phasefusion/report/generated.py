@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from phasefusion.answers import OUTCOMES
 from phasefusion.records import Passes
+from phasefusion.records.files import IMPORTED
 from phasefusion.report.sections import Section, percent
 
 NO_FUSION = (
@@ -41,7 +42,7 @@ def generated(passes: Passes, settings: Mapping[str, Any]) -> dict[str, Any] | N
         kind = (passes.invalid[p] or "").partition(":")[0]
         if kind in OUTCOMES:
             outcome[p] = kind
-    if settings.get("protocol") == "imported" or not (outcome != "missing").any():
+    if settings.get("protocol") == IMPORTED or not (outcome != "missing").any():
         return None
     gold = np.array([-1 if i.gold is None else i.gold for i in passes.items], np.int64)
     right = passes.answer == gold[passes.item]
