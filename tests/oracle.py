@@ -124,6 +124,22 @@ def distance(a, b, kind):
     return np.array(found)
 
 
+def histograms(frames):
+    """Pixels of frames (n, pixels, 3) by value, 8 values a bin: (n, 3, 32)."""
+    return np.array(
+        [[np.histogram(f[:, c], 32, (0, 256))[0] for c in range(3)] for f in frames]
+    ).reshape(len(frames), 3, 32)
+
+
+def histogram_change(counts):
+    """Bhattacharyya distance to the frame before, from the sum of shared roots."""
+    change = [0.0] * min(len(counts), 1)
+    for a, b in itertools.pairwise(counts.astype(np.longdouble)):
+        p, q = (x / (3 * x.sum(axis=1, keepdims=True)) for x in (a, b))
+        change.append(float(np.sqrt(max(1 - np.sqrt(p * q).sum(), 0))))
+    return np.array(change)
+
+
 # ---------------------------------------------------------------- choices
 
 
