@@ -573,3 +573,36 @@ def yuv_to_rgb_real(
     luma, cb, cr = yuv_terms(y, u, v, full, depth)
     rgb = [ky * luma + krv * cr, ky * luma + kgu * cb + kgv * cr, ky * luma + kbu * cb]
     return np.clip(np.stack(rgb, axis=-1), 0.0, 255.0)
+
+
+def motion_sums(vectors):
+    """Area times length, and area, of vectors from the past and from the future.
+
+    Rows of `vectors` are source, w, h, motion_x, motion_y, motion_scale.
+    """
+    px3, px2, n = [0.0, 0.0], [0, 0], 0
+    for source, w, h, x, y, scale in vectors:
+        if w * h and scale:
+            px3[source >= 0] += w * h * math.hypot(x, y) / scale
+            px2[source >= 0] += w * h
+            n += 1
+    return px3, px2, n
+
+
+def motion_energy(sums, facts, picture_px2):
+    """Displacement a picture and whether it was measured; see _video.motion_energy."""
+    energy, measured = [], []
+    for f in range(len(sums)):
+        px3 = px2 = 0
+        for side, places in enumerate((range(f - 1, -1, -1), range(f + 1, len(sums)))):
+            known = [
+                abs(k - f)
+                for k in places
+                if facts[k, 5] and facts[k, 3] < facts[f, 3] and abs(k - f) <= 32
+            ]
+            if known:
+                px3 += sums[f, side] / known[0]
+                px2 += int(facts[f, side])
+        energy.append(px3 / max(px2, picture_px2))
+        measured.append(px2 > 0)
+    return np.array(energy, float), np.array(measured, bool)
