@@ -69,7 +69,7 @@ class Anchor:
 
     @property
     def is_fallback(self) -> bool:
-        """Whether something that was asked for was not there."""
+        """Whether a method before this one was asked and gave nothing."""
         return any(attempt.outcome == "failed" for attempt in self.tried)
 
     def to_dict(self) -> dict[str, Any]:
