@@ -11,7 +11,15 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, Unpack
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Protocol,
+    SupportsIndex,
+    TypeAlias,
+    Unpack,
+)
 
 from phasefusion._checks import warn
 from phasefusion._subtitle_search import compile_pattern
@@ -61,6 +69,17 @@ _LEAST = {"vectors": 0.01, "flow": 0.01, "histogram": 0.02}
 _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)")
 
 
+class SubtitlesToRead(Protocol):
+    """Subtitles that know where they are, as `phasefusion.datasets.SubtitleSource`."""
+
+    @property
+    def offset_s(self) -> float:
+        """Time of the subtitles at which the video begins."""
+
+    def read(self, *, language: str | None = None) -> Subtitles:
+        """Read the cues, on the time axis of the video."""
+
+
 class _Missed(Exception):
     """A method found nothing; the text says why."""
 
@@ -89,7 +108,7 @@ def find_anchor(
     *,
     phrase: str | None = None,
     pattern: str | None = None,
-    subtitles: Subtitles | VideoSource | None = None,
+    subtitles: Subtitles | SubtitlesToRead | VideoSource | None = None,
     language: str | None = None,
     match: SupportsIndex = 0,
     at: Literal["start", "middle", "end"] = "start",
