@@ -1,7 +1,7 @@
 """Colour histograms and their change, against NumPy and OpenCV."""
 
 import numpy as np
-import oracle
+import oracle_anchors as oracle
 import pytest
 
 from phasefusion import _frames

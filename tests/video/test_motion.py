@@ -7,7 +7,7 @@ from pathlib import Path
 
 import make
 import numpy as np
-import oracle
+import oracle_anchors as oracle
 import pytest
 from numpy.typing import NDArray
 
