@@ -185,6 +185,12 @@ def find_anchor(
         source, phrase, pattern, subtitles, language, match, at, times_s, least_peak
     )
     kinds = _kinds(methods)
+    for kind, given in {"subtitle": phrase or pattern, "timestamp": times_s}.items():
+        if given is not None and kind not in kinds:
+            raise UsageError(
+                f"{given!r} was given to look for, and {kind!r} is not among "
+                f"methods={list(methods)!r}"
+            )
     with opened(source, threads, limits) as video:
         tried: list[Attempt] = []
         for kind in kinds:

@@ -216,6 +216,8 @@ def test_subtitles_that_cannot_be_read(found_clip, tmp_path):
         ({"times_s": float("nan")}, "times_s=nan"),
         ({"least_peak": 0.5}, "least_peak=0.5"),
         ({"methods": []}, "not empty"),
+        ({"phrase": "a", "methods": ["centre"]}, "'subtitle' is not among methods"),
+        ({"times_s": 1, "methods": ["motion"]}, "'timestamp' is not among methods"),
         ({"methods": "motion"}, "a list of methods"),
         ({"methods": ["sound"]}, "'sound' is not one of subtitle, timestamp, motion"),
     ],
