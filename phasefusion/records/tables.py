@@ -51,7 +51,8 @@ def source_blocks(path: Path) -> tuple[Blocks, dict[str, Any] | None]:
     elif path.suffix in (".csv", ".xlsx", ".tsv"):
         raise RecordError(
             f"{path}: passes are read from run folders, .jsonl, .parquet and .arrow; "
-            "phasefusion records import reads other tables"
+            "phasefusion records import reads other tables, and a table that records "
+            "convert wrote does not convert back"
         )
     path.stat()  # that there is none is said before anything is written
     return _line_blocks(path), run

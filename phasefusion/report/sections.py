@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from phasefusion.report.stated import sentences as stated_sentences
 from phasefusion.stats._answers import half_up
 
 UNDEFINED = "–"
+_HEADLINE_ARMS = ("single", "fusion", "union", "dense")
+_MAX_HEADLINE_ARMS = 8
 _MAX_DROPPED = 20
 #: Longest reason in a sentence.
 _MAX_REASON = 160
@@ -67,18 +70,8 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
         f"{items['passes']} passes{'.' if missing else ', none of them missing.'}"
     )
     lines += [line for line in (missing, _few_left(items)) if line]
-    accuracy = {
-        arm: values["order_averaged"]["value"]
-        for arm, values in numbers["accuracy"].items()
-        if arm in ("single", "fusion", "union", "dense")
-    }
-    if accuracy and not all(map(math.isnan, accuracy.values())):
-        parts = [
-            f"{arm} {percent(value)} %"
-            for arm, value in accuracy.items()
-            if not math.isnan(value)
-        ]
-        lines.append(f"Accuracy, mean over orders: {', '.join(parts)}.")
+    lines += [line for line in (_accuracy_sentence(numbers),) if line]
+    lines += stated_sentences(numbers["stated"])
     flips = numbers["phase_flips"]
     if flips is not None and flips["consensus"]["pairwise"]["n"]:
         lines.append(
@@ -111,6 +104,23 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
 
         lines += imported_headline(numbers["imported"])
     return lines
+
+
+def _accuracy_sentence(numbers: Mapping[str, Any]) -> str:
+    """Name the accuracy of the arms, of a run without arms of ours that of its own."""
+    values = {
+        arm: rates["order_averaged"]["value"]
+        for arm, rates in numbers["accuracy"].items()
+        if not math.isnan(rates["order_averaged"]["value"])
+    }
+    arms = [arm for arm in _HEADLINE_ARMS if arm in values] or list(values)
+    if not arms:
+        return ""
+    parts = [f"{arm} {percent(values[arm])} %" for arm in arms[:_MAX_HEADLINE_ARMS]]
+    if len(arms) > len(parts):
+        parts.append(f"{len(arms) - len(parts)} more in the table")
+    over = ", mean over orders" if numbers["order_flips"] is not None else ""
+    return f"Accuracy{over}: {', '.join(parts)}."
 
 
 def missing_sentence(items: Mapping[str, Any]) -> str:
@@ -393,7 +403,7 @@ def _consistency(numbers: Mapping[str, Any]) -> Section:
             f"{percent(values['robust'])} % of the questions, below 0.55 (fragile) in "
             f"{percent(values['fragile'])} %."
         )
-    if values["configurations"]:
+    if values["configurations"] > 1:
         notes.append(
             f"Accuracy over {_configurations(values)}: mean "
             f"{percent(values['mean_accuracy'])} %, standard deviation "
@@ -418,13 +428,23 @@ _THRESHOLDS = (
 
 
 def _configurations(values: Mapping[str, Any]) -> str:
-    """Name what the accuracies were taken over."""
+    """Name what the accuracies were taken over.
+
+    Orders that were drawn by question have a number in common and nothing else.
+    """
     phases = values["configuration_phases"]
     orders = values["configurations"] // phases
+    which = (
+        "those that all questions share"
+        if values["shared_orders"]
+        else "numbered by question, for questions have orders of their own"
+    )
+    arm = values["configuration_arm"]
+    of = "" if arm in ("phases", "single") else f" of {arm}"
     return (
         f"{values['configurations']} configurations ({phases} "
         f"{'phase' if phases == 1 else 'phases'} x {orders} option "
-        f"{'order' if orders == 1 else 'orders'}, those that all questions share)"
+        f"{'order' if orders == 1 else 'orders'}, {which}){of}"
     )
 
 

@@ -15,6 +15,7 @@ from phasefusion.records import ARMS as RECORDED
 from phasefusion.records import Passes
 from phasefusion.report.card import sampling_card
 from phasefusion.report.items import Column, ItemColumns, contributions
+from phasefusion.report.stated import stated_answers
 from phasefusion.report.table import Table
 from phasefusion.stats import (
     attention_units,
@@ -60,6 +61,7 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "format": FORMAT,
         "protocol": settings.get("protocol"),
         "items": _items(run, passes, table),
+        "stated": stated_answers(passes),
         "accuracy": _accuracy(columns, everywhere),
         "comparisons": _comparisons(columns, everywhere),
         "phase_flips": _phase_flips(table, columns),
@@ -364,6 +366,8 @@ def _consistency(table: Table, columns: ItemColumns) -> Numbers:
         ),
         "configurations": len(configurations),
         "configuration_phases": max(1, len(table.phase_names)),
+        "configuration_arm": "phases" if table.phase_names else columns.arms[0],
+        "shared_orders": table.shared_orders,
     }
 
 

@@ -78,6 +78,19 @@ class Table:
         """The phase views, in order."""
         return tuple(f"phase {s}" for s in range(int(self.n_phases.max(initial=0))))
 
+    @property
+    def shared_orders(self) -> bool:
+        """Whether items of one number of options have the same orders, in one order.
+
+        Of the orders that all items have; those of a sweep may be drawn by item.
+        """
+        n_orders = int(self.n_orders.min()) if len(self.n_orders) else 0
+        return all(
+            (one == one[:1]).all()
+            for k in np.unique(self.n_options)
+            for one in [self.order[self.n_options == k, :n_orders]]
+        )
+
     def phase_consensus(self, shifted: bool = False) -> NDArray[np.int64]:
         """Consensus answers by phase, shape (n, S)."""
         views = [self.arms[name, shifted].consensus for name in self.phase_names]
@@ -93,11 +106,12 @@ class Table:
 class _Block:
     """Log-probabilities and answers of one recorded arm, shape (n, S, M, K), (n, S, M).
 
-    A pass that is not there is NaN and -1.
+    A pass that is not there is NaN and -1, and not generated.
     """
 
     logp: NDArray[np.float64]
     answer: NDArray[np.int64]
+    generated: NDArray[np.bool_]
 
 
 def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
@@ -210,7 +224,9 @@ def _block(
     where = (passes.item[chosen], passes.phase_index[chosen], order_index[chosen])
     logp[where] = content[chosen]
     answer[where] = passes.answer[chosen]
-    return _Block(logp, answer)
+    generated = np.zeros(answer.shape, bool)
+    generated[where] = passes.generated[chosen]
+    return _Block(logp, answer, generated)
 
 
 def _single_phase(settings: Mapping[str, Any], shifted: bool) -> Fraction | None:
@@ -285,9 +301,10 @@ class _Maker:
             item_ids=self.ids,
             seed=self.seed,
         )
-        # A generated answer comes without log-probabilities.
-        answer = np.where(fused.answer < 0, block.answer[:, s], fused.answer)
-        return self._outcomes(answer, fused.posterior, fused.margin, fused.tied)
+        # What a text says is its answer; probabilities beside it give the margin.
+        said = block.generated[:, s] | (fused.answer < 0)
+        answer = np.where(said, block.answer[:, s], fused.answer)
+        return self._outcomes(answer, fused.posterior, fused.margin, fused.tied & ~said)
 
     def _fusion(self, block: _Block) -> Outcomes:
         n_items, _, n_orders, width = block.logp.shape
