@@ -142,9 +142,10 @@ def evaluate(
     threads : int, default 1
         Decoding threads; results do not depend on it.
     on_error : {"mark", "raise"}, default "mark"
-        What a video, or a frame of one, gets that does not decode, and a pass whose
-        scores are NaN, +inf or all -inf: passes recorded as missing with the reason, or
-        the error.
+        What a video, or a frame of one, gets that does not decode, a question of which
+        the scorer says with an `OptionError`, `QuestionError` or `FrameError` that it
+        cannot be scored, and a pass whose scores are NaN, +inf or all -inf: passes
+        recorded as missing with the reason, or the error.
     progress : bool or callable, optional
         None is a bar on a terminal and a rare line elsewhere, False is silence, and a
         callable gets ``(passes done, passes in all, video)``.

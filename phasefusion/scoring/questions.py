@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasefusion.errors import OptionError, ScoringError
+from phasefusion.errors import OptionError, QuestionError, ScoringError
 from phasefusion.scoring.families import Family, Shown
 from phasefusion.scoring.letters import (
     CleanOptions,
@@ -155,7 +155,7 @@ class Asker:
     def _text_row(self, prompt: str, text: str, shown: Shown) -> Row:
         added = continuation(self.encode(prompt), self.encode(prompt + text))
         if not added:
-            raise ScoringError(
+            raise QuestionError(
                 f"option text {text!r} has no tokens of its own after the prompt "
                 "(does the generation prompt end in a space?)"
             )
