@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,13 +20,16 @@ from phasefusion.scoring.huggingface import HFOptionScorer
 from phasefusion.scoring.letters import clean_options
 from phasefusion.scoring.protocol import check_clip, check_orders
 from phasefusion.scoring.source import one_line
-from phasefusion.scoring.sweeps import is_decoded
+from phasefusion.scoring.sweeps import decoded
 from phasefusion.scoring.variants import UNLABELLED, VARIANTS, BlindScorer
 
 if TYPE_CHECKING:
     from phasefusion.scoring.families import Shown
     from phasefusion.scoring.questions import Asked
     from phasefusion.video import Clip
+
+#: A text, or None and why there is none.
+_Written: TypeAlias = tuple[str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,10 @@ class GeneratedAnswers:
     texts : sequence of S sequences of M texts
         Raw, without the prompt; None for a pass that could not be made.
     notes : tuple of str
-        What a reader has to know, such as why a text is None.
+        What a reader has to know, whichever phases and orders were asked for.
+    pass_notes : mapping of (int, int) to str
+        The same of single passes, by phase and order, such as why a text is None. They
+        are kept with the pass, so none may say where in the call it was.
 
     Raises
     ------
@@ -57,6 +63,7 @@ class GeneratedAnswers:
 
     texts: Sequence[Sequence[str | None]]
     notes: tuple[str, ...] = ()
+    pass_notes: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.texts, str) or any(isinstance(r, str) for r in self.texts):
@@ -168,7 +175,7 @@ class HFGenerationScorer:
         GeneratedAnswers
             Texts by phase and order, without the end token. None where a frame is
             missing, the prompt is too long or the logits hold NaN, with the reason in
-            ``notes``.
+            ``pass_notes``.
 
         Raises
         ------
@@ -178,29 +185,32 @@ class HFGenerationScorer:
         scorer = self._scorer
         clean = clean_options(options)
         table = check_orders(orders, len(clean.texts))
-        notes = list(clean.notes)
-        if clip is None or not self._video:
+        if not self._video:
             asked = scorer._asker.ask(question, clean, table, 0)
-            nothing: Any = scorer._family
-            rows = [self._texts(asked, nothing.nothing(), "", notes)]
-            return GeneratedAnswers(rows, tuple(dict.fromkeys(notes)))
+            family: Any = scorer._family
+            phases = [self._texts(asked, family.nothing())]
+            return _together(phases, clean.notes)
         check_clip(clip)
+        assert clip is not None  # or it would have been refused
         asked = scorer._asker.ask(question, clean, table, clip.frames.shape[1])
-        texts: list[Sequence[str | None]] = [[None] * len(table) for _ in clip.frames]
+        notes = list(clean.notes)
+        phases = []
         for s in range(len(clip.frames)):
-            if not is_decoded(clip, s, notes):
-                continue
-            shown = scorer._shown(clip, s, asked)
-            if shown.problem:
-                notes.append(f"phase {s}: {shown.problem}")
-                continue
-            texts[s] = self._texts(asked, shown, f"phase {s}, ", notes)
-            notes += shown.notes
-        return GeneratedAnswers(texts, tuple(dict.fromkeys(notes)))
+            is_sound, said = decoded(clip, s)
+            texts: list[_Written] = [(None, "")] * len(table)
+            if is_sound:
+                shown = scorer._shown(clip, s, asked)
+                notes += shown.notes
+                if shown.problem:
+                    said = "; ".join(filter(None, [said, shown.problem]))
+                else:
+                    texts = self._texts(asked, shown)
+            phases.append(
+                [(text, "; ".join(filter(None, [said, why]))) for text, why in texts]
+            )
+        return _together(phases, tuple(dict.fromkeys(notes)))
 
-    def _texts(
-        self, asked: Asked, shown: Shown, where: str, notes: list[str]
-    ) -> list[str | None]:
+    def _texts(self, asked: Asked, shown: Shown) -> list[_Written]:
         """Return what the model writes under every order with the frames shown."""
         asker, family = self._scorer._asker, self._scorer._family
         allowed: NDArray[np.int64] | None = None
@@ -208,19 +218,16 @@ class HFGenerationScorer:
             n_options = asked.orders.shape[1]
             letters = asker.letter_tokens(asked.prompts[0], n_options)
             allowed = np.unique(np.array(letters.ids, dtype=np.int64))
-        found: list[str | None] = []
-        for m, prompt in enumerate(asked.prompts):
+        found: list[_Written] = []
+        for prompt in asked.prompts:
             ids = family.token_ids(asker.encode, prompt, shown)
-            text, problem = self._written(ids, shown, allowed)
-            if problem:
-                notes.append(f"{where}order {m}: {problem}")
-            found.append(text)
+            found.append(self._written(ids, shown, allowed))
         # a prompt without options stands for every order
         return found * len(asked.orders) if len(found) == 1 else found
 
     def _written(
         self, ids: NDArray[np.int64], shown: Shown, allowed: NDArray[np.int64] | None
-    ) -> tuple[str | None, str]:
+    ) -> _Written:
         """Return what the model writes after a prompt, or why there is no text."""
         scorer = self._scorer
         config = scorer._model.config.get_text_config()
@@ -324,6 +331,21 @@ class HFGenerationScorer:
         return repr(self._scorer).replace(
             type(self._scorer).__name__, type(self).__name__
         )
+
+
+def _together(
+    phases: Sequence[Sequence[_Written]], notes: tuple[str, ...]
+) -> GeneratedAnswers:
+    return GeneratedAnswers(
+        [[text for text, _ in texts] for texts in phases],
+        notes,
+        {
+            (s, m): note
+            for s, texts in enumerate(phases)
+            for m, (_, note) in enumerate(texts)
+            if note
+        },
+    )
 
 
 def _check(constrain: object, max_new_tokens: int, options: dict[str, Any]) -> None:

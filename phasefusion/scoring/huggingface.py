@@ -336,7 +336,7 @@ class HFOptionScorer:
         OptionScores
             Log-probabilities of shape (S, M, K) in content space. A phase with a
             missing frame, or a pass whose logits are not finite, is a row of NaN with
-            the reason in ``notes``.
+            the reason in ``pass_notes``.
 
         Raises
         ------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import itertools
+import warnings
 import weakref
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ import family_models as made
 import numpy as np
 import pytest
 
+from phasefusion._runner import one_phase
 from phasefusion.errors import FallbackWarning
 from phasefusion.scoring import HFOptionScorer, ScoreRequest, prefix
 from phasefusion.scoring.checkpoint import model_pixels
@@ -414,7 +416,8 @@ def test_a_row_without_room_is_invalid_and_the_others_are_not(model, make, clip)
     handle.remove()
     check_equal(found[:1], expected[:1])
     assert not found[1].valid.any()
-    notes = [note for note in found[1].notes if "ran out of memory" in note]
+    notes = found[1].pass_notes.values()
+    assert all("ran out of memory" in note for note in notes)
     assert len(notes) == len(clip.frames) * len(ORDERS)
 
 
@@ -453,11 +456,36 @@ def test_long_rows_are_invalid_before_any_pass(model, make, clip):
         fits, long = scorer.score_many(asked)
     assert fits.valid.all()
     assert not long.valid.any()
-    assert "are more than the 190 that the model takes" in long.notes[0]
+    assert "are more than the 190 that the model takes" in long.pass_notes[0, 0]
     assert max(tokens for _, tokens, _ in passes.shapes) <= 190
 
 
 # One row's trouble
+
+
+@pytest.mark.parametrize("kind", ["letter", "text"])
+@pytest.mark.parametrize("prior", [None, "blind"])
+def test_notes_of_a_pass_do_not_tell_what_else_was_asked(
+    model, make, clip, kind, prior
+):
+    short = copy.deepcopy(model)
+    short.config.get_text_config().max_position_embeddings = 20
+    scorer = make(short, score=kind, prior=prior)
+    clip.damaged[1, 0] = True
+    question, options = QUESTIONS[0], ("red", "blue", "red")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = scorer.score(clip, question, options, orders=ORDERS)
+        assert not whole.valid.any()
+        assert len(whole.pass_notes) == len(clip.frames) * len(ORDERS)
+        assert "damage" in whole.pass_notes[1, 0]
+        for (s, m), note in whole.pass_notes.items():
+            assert "more than the 20 that the model takes" in note
+            alone = scorer.score(
+                one_phase(clip, s), question, options, orders=ORDERS[m : m + 1]
+            )
+            assert alone.pass_notes == {(0, 0): note}
+            assert alone.notes == whole.notes
 
 
 @pytest.mark.parametrize("reuse", [True, False])
@@ -477,7 +505,7 @@ def test_a_row_of_nan_leaves_the_others_alone(
     first, spoilt, last = found.score_many(asked)
     check_equal([first, last], [expected[0], expected[2]])
     assert not spoilt.valid.any()
-    assert all("the logits hold NaN" in note for note in spoilt.notes)
+    assert all("the logits hold NaN" in note for note in spoilt.pass_notes.values())
 
 
 # What is kept
