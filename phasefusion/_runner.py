@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion._checks import warn
 from phasefusion._passes import NO_ANSWER, Answered, has_repeats
 from phasefusion._sampled import SampledGrid
-from phasefusion._scorer_checks import takes_many
+from phasefusion._scorer_checks import forget_other_runs, takes_many
 from phasefusion._video_fit import Fit, SizeRule
 from phasefusion.datasets import Item
 from phasefusion.errors import (
@@ -432,6 +432,7 @@ class Runner:
             )
             for block in blocks
         ]
+        forget_other_runs(scorer, blocks[0].task.arm)
         start_s = time.perf_counter()
         try:
             made = list(scorer.score_many(requests))  # type: ignore[attr-defined]
@@ -456,6 +457,7 @@ class Runner:
     def _alone(
         self, scorer: Scorer, block: Block
     ) -> tuple[Block, Scores | QuestionFault, float]:
+        forget_other_runs(scorer, block.task.arm)
         start_s = time.perf_counter()
         scores = self._score(scorer, block)
         return block, scores, (time.perf_counter() - start_s) / block.n_passes

@@ -108,7 +108,9 @@ class HFGenerationScorer:
     max_new_tokens : int, default 64
         Where an answer is cut.
     **options
-        As for `HFOptionScorer`, but for what is about scores.
+        As for `HFOptionScorer`, but for what is about scores. With ``reuse_prefix``,
+        which is the default, every frame is looked at once for all option orders; each
+        prompt is a pass of its own.
 
     Raises
     ------
@@ -191,6 +193,7 @@ class HFGenerationScorer:
             phases = [self._texts(asked, family.nothing())]
             return _together(phases, clean.notes)
         check_clip(clip)
+        scorer._passes.encoder.renew()
         assert clip is not None  # or it would have been refused
         asked = scorer._asker.ask(question, clean, table, clip.frames.shape[1])
         notes = list(clean.notes)
@@ -242,7 +245,11 @@ class HFGenerationScorer:
             steps.append(_processors()["allow"](allowed.tolist()))
         table, mask = passes._padded([ids])
         try:
-            with torch.inference_mode(), _greedy(transformers, model, self._n_new):
+            with (
+                torch.inference_mode(),
+                passes.looking(shown.inputs),
+                _greedy(transformers, model, self._n_new),
+            ):
                 out = model.generate(
                     input_ids=table,
                     attention_mask=mask,
@@ -275,6 +282,10 @@ class HFGenerationScorer:
     def pinned(self, n_frames: int) -> HFGenerationScorer:
         """Return the scorer with frame sizes as for clips of `n_frames`."""
         return self._twin(self._scorer.pinned(n_frames))
+
+    def forget(self) -> None:
+        """Drop the features that are kept of frames; see `HFOptionScorer.forget`."""
+        self._scorer.forget()
 
     def variant(self, name: str) -> HFGenerationScorer:
         """Return the scorer that asks the same model in another way.
@@ -314,7 +325,7 @@ class HFGenerationScorer:
 
     def describe(self) -> dict[str, Any]:
         """Return what is needed to repeat the answers, JSON-able."""
-        left_out = ("scorer", "score", "letter_variants", "reuse_prefix", "batch_size")
+        left_out = ("scorer", "score", "letter_variants", "batch_size")
         described = self._scorer.describe()
         if self._constrain is None:
             described.pop("letter_tokens")
@@ -328,9 +339,8 @@ class HFGenerationScorer:
         }
 
     def __repr__(self) -> str:
-        return repr(self._scorer).replace(
-            type(self._scorer).__name__, type(self).__name__
-        )
+        what = "texts" if self._constrain is None else "one letter"
+        return f"<{type(self).__name__} {self._scorer._named()}, writes {what}>"
 
 
 def _together(
@@ -358,6 +368,11 @@ def _check(constrain: object, max_new_tokens: int, options: dict[str, Any]) -> N
     if wrong:
         raise ScoringError(
             f"{' and '.join(wrong)} cannot be given: generated answers have no scores"
+        )
+    if constrain is None and options.get("letter_variants") is not None:
+        raise ScoringError(
+            'letter_variants is for constrain="letters"; without it any token may be '
+            "written"
         )
 
 

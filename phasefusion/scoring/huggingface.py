@@ -379,6 +379,13 @@ class HFOptionScorer:
             for scores, asked in zip(made, requests, strict=True)
         ]
 
+    def forget(self) -> None:
+        """Drop the features that are kept of frames, so that the next call makes all.
+
+        A run that is repeated to see what varies from one to the next needs it.
+        """
+        self._passes.encoder.clear()
+
     def variant(self, name: str) -> Any:
         """Ask the same model without the video, "blind", or letters, "unlabelled"."""
         _check_choice("variant", name, VARIANTS)
@@ -494,12 +501,13 @@ class HFOptionScorer:
         return {"model": f"{kind}, sha256 {digest[:12]}", "sha256": digest}
 
     def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._named()}, scores {self._asker.score}>"
+
+    def _named(self) -> str:
         name = self._source["path"] or type(self._model).__name__
         dtype = str(self._model.dtype).removeprefix("torch.")
-        return (
-            f"<{type(self).__name__} {name!r}: {self._model.config.model_type}, "
-            f"{dtype} on {self._model.device}, scores {self._asker.score}>"
-        )
+        kind = self._model.config.model_type
+        return f"{name!r}: {kind}, {dtype} on {self._model.device}"
 
 
 def _checked_prompt(prompt: PromptTemplate | None, score: Kind) -> PromptTemplate:

@@ -163,6 +163,10 @@ class Scorer(Protocol):
     returns what `score` would for each; a run then gives it all that is to be scored of
     a video together.
 
+    It may have ``forget()``, which drops what it keeps from one call to the next, such
+    as features of frames. It is called before each call that repeats another one, to
+    see what varies between them.
+
     It may have ``pinned(n_frames)``, which returns the scorer to use in its place for
     arms of at most `n_frames` frames a pass, one that looks at all of them at the same
     size. `evaluate` asks for it before anything else.

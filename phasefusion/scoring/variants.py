@@ -143,6 +143,9 @@ class BlindScorer:
             {(0, m): text for m, text in wrong.items()},
         )
 
+    def forget(self) -> None:
+        """Do nothing: there are no frames of which anything is kept."""
+
     def describe(self) -> dict[str, Any]:
         """Return what `HFOptionScorer.describe` does, and that there is no video."""
         return {**self._scorer.describe(), "video": False}

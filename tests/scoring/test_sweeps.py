@@ -12,9 +12,11 @@ from dataclasses import replace
 import family_models as made
 import numpy as np
 import pytest
+from pixel_scorer import make_questions
 
 from phasefusion._runner import one_phase
 from phasefusion.errors import FallbackWarning
+from phasefusion.evaluate import evaluate
 from phasefusion.scoring import HFOptionScorer, ScoreRequest, prefix
 from phasefusion.scoring.checkpoint import model_pixels
 from phasefusion.scoring.prefix import ForwardPasses, Row, VisualInputs
@@ -509,6 +511,46 @@ def test_a_row_of_nan_leaves_the_others_alone(
 
 
 # What is kept
+
+
+@pytest.mark.parametrize("way", ["in place", "data", "data in place", "replaced"])
+def test_features_of_other_weights_are_not_taken(model, make, clip, way):
+    other = copy.deepcopy(model)
+    scorer = make(other)
+    asked = requests([clip], QUESTIONS[:1])
+    (before,) = scorer.score_many(asked)
+    tower = other.model.visual
+    with torch.no_grad():
+        for module in tower.modules():
+            for name, weight in list(module.named_parameters(recurse=False)):
+                if way == "in place":
+                    weight.mul_(0.5)
+                elif way == "data":
+                    weight.data = weight.data * 0.5
+                elif way == "data in place":
+                    weight.data.mul_(0.5)
+                else:
+                    setattr(module, name, torch.nn.Parameter(weight * 0.5))
+    found = scorer.score_many(asked)
+    check_equal(found, one_by_one(make(other, reuse_prefix=False), asked))
+    assert np.abs(found[0].logprobs - before.logprobs).max() > 1e-4
+    n_before = scorer._passes.encoder.n_encoded
+    scorer.score_many(asked)
+    assert scorer._passes.encoder.n_encoded == n_before
+
+
+def test_a_rerun_looks_at_the_frames_again(make, build, tmp_path):
+    """Or the floor of what varies from run to run would leave the tower out."""
+    options = {"budget": 2, "phases": 2, "protocol": "reruns", "progress": False}
+    questions = make_questions(tmp_path, n_clips=1, per_clip=1)
+    n_encoded = []
+    for n_runs in (2, 3):
+        scorer = make()
+        evaluate(
+            questions, scorer, out=tmp_path / f"{n_runs}", values=(n_runs,), **options
+        )
+        n_encoded.append(scorer._passes.encoder.n_encoded)
+    assert n_encoded == [4, 6]
 
 
 def held_bytes():
