@@ -92,9 +92,8 @@ def read_span(
     with Video(item.video, threads=threads) as video:
         first, last = _part(item, video)
         clips = video._read_part(grids, Fit(size), first, last)
-        end_pts = int(video.pts[last]) if last < len(video) else video.end_pts
-        ticks = end_pts - int(video.pts[first])
-        return Span(clips, last - first, float(ticks * video.info.time_base))
+        assert clips[0].span_s is not None
+        return Span(clips, last - first, clips[0].span_s[1])
 
 
 def _part(item: Item, video: Video) -> tuple[int, int]:

@@ -113,10 +113,10 @@ def frame_times(clip: Clip, s: int, timestamps: Timestamps = "true") -> FrameTim
 def _span(clip: Clip) -> tuple[float, float]:
     """Return start and length, in seconds, of the part that the grid divides."""
     info = clip.info
-    if clip.span is None or not info.fps:
+    if clip.span_s is None:
         return 0.0, info.duration_s
-    first, end = clip.span
-    return first / float(info.fps), (end - first) / float(info.fps)
+    start_s, length_s = clip.span_s
+    return start_s - info.start_s, length_s
 
 
 def _mean_spacing_s(times_s: NDArray[np.float64]) -> float:

@@ -206,6 +206,40 @@ def test_missing_frames_and_long_prompts_give_no_text(model, tokenizer, build):
     assert "leave no room in the model's 4096" in long.pass_notes[0, 0]
 
 
+def test_a_clip_that_is_none_is_refused(scorer):
+    with pytest.raises(ScoringError, match="the clip is a NoneType None; it must be"):
+        scorer.score(None, QUESTION, OPTIONS)
+
+
+def test_frames_are_looked_at_once_for_all_orders(build, tokenizer, clip):
+    model = build.model(tokenizer)
+    texts, calls = [], []
+    for reuse in (True, False):
+        scorer = HFGenerationScorer(
+            model, tokenizer, size=build.SIZE, max_new_tokens=3, reuse_prefix=reuse
+        )
+        seen = []
+        handle = model.model.visual.patch_embed.register_forward_hook(
+            lambda *_, seen=seen: seen.append(1)
+        )
+        texts.append(scorer.score(clip, QUESTION, OPTIONS, orders=ORDERS).texts)
+        handle.remove()
+        assert scorer.describe()["reuse_prefix"] is reuse
+        calls.append(len(seen))
+    assert texts[0] == texts[1]
+    assert calls == [len(clip.frames), len(clip.frames) * len(ORDERS)]
+
+
+def test_what_it_says_of_itself_is_true(model, tokenizer, build):
+    free = HFGenerationScorer(model, tokenizer, size=build.SIZE)
+    assert repr(free) == (
+        f"<HFGenerationScorer {type(model).__name__!r}: {model.config.model_type}, "
+        "float32 on cpu, writes texts>"
+    )
+    one = HFGenerationScorer(model, tokenizer, size=build.SIZE, constrain="letters")
+    assert repr(one).endswith("writes one letter>")
+
+
 def test_blind_prompts_hold_no_video(model, tokenizer, build, scorer):
     made = scorer.variant("blind").score(None, QUESTION, OPTIONS, orders=ORDERS)
     assert made.shape == (1, 2)
@@ -317,6 +351,7 @@ def test_settings_that_cannot_be(model, tokenizer):
     for options, message in [
         ({"constrain": "words"}, "constrain is 'words'"),
         ({"max_new_tokens": 0}, "max_new_tokens is 0"),
+        ({"letter_variants": "sum"}, 'letter_variants is for constrain="letters"'),
         ({"score": "text", "prior": "blind"}, "score and prior cannot be given"),
     ]:
         with pytest.raises(ScoringError, match=message):
