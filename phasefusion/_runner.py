@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,6 +41,9 @@ _PASSES_A_CALL = 256
 
 #: Errors of a scorer that say nothing about the next question.
 _OF_QUESTION = (OptionError, QuestionError, FrameError)
+
+#: Errors that say nothing about the file that was opened.
+_OF_PROCESS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC)
 
 if TYPE_CHECKING:
     from phasefusion.cache import FrameCache
@@ -321,8 +325,8 @@ class Runner:
                     self.on_error,
                     self.cache,
                 )
-        except (VideoError, GridError, FileNotFoundError) as error:
-            if self.on_error == "raise":
+        except (VideoError, GridError, FrameError, OSError) as error:
+            if self.on_error == "raise" or getattr(error, "errno", 0) in _OF_PROCESS:
                 raise
             for item in group:
                 for arm in seeing:
