@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import shutil
 import sys
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from phasefusion._cached_clips import as_cache
 from phasefusion._runner import Runner
 from phasefusion._versions import versions
+from phasefusion.errors import DatasetError
 from phasefusion.fusion import FusedPosterior, fuse
 from phasefusion.harness.knobs import Knobs
 from phasefusion.harness.posteriors import PosteriorCache
@@ -130,7 +132,7 @@ class Session:
         self.cache = PosteriorCache(knobs.cache) if knobs.cache else None
         self._frames = as_cache(knobs.frame_cache) if knobs.frame_cache else None
         self._writer = _Kept(folder, self._description(scorer, harness))
-        self._docs = _known_docs(folder / DOCS_FILE)
+        self._docs, self._asked = _known_docs(folder / DOCS_FILE)
 
     def _description(
         self, scorer: Mapping[str, Any], harness: Mapping[str, Any]
@@ -171,8 +173,11 @@ class Session:
         PhaseFusionError
             With ``on_error="raise"`` for what cannot be read or scored, and always for
             what the scorer cannot do at all.
+        DatasetError
+            If the item's id has been another question's, whose passes are on disk.
         """
         with self._lock:
+            self._check_asked(item)
             on_error: Any = self.knobs.on_error
             runner = Runner(
                 scorer=scorer,
@@ -187,6 +192,16 @@ class Session:
             runner.run([item], False)
             rows = self._writer.rows.get((item.benchmark, item.question_id), [])
         return self._fused(item, rows)
+
+    def _check_asked(self, item: Item) -> None:
+        """Refuse an id under which something else was asked before."""
+        asked = _question_hash(item)
+        if self._asked.setdefault((item.benchmark, item.question_id), asked) != asked:
+            raise DatasetError(
+                f"{item.benchmark}, question {item.question_id!r}: another question "
+                f"was asked under this id, and its passes are in {self.folder}; if the "
+                "data have changed, name another sidecar"
+            )
 
     def _fused(self, item: Item, rows: list[Mapping[str, Any]]) -> Answer:
         """Pool all phases and orders of the arm that is answered with."""
@@ -223,9 +238,23 @@ class Session:
             text = f"{text}. {item.options[index]}"
         return Answer(index, text, fused)
 
-    def note_doc(self, facts: Mapping[str, Any]) -> None:
-        """Write what a document was asked as, once, beside the passes."""
+    def note_doc(self, facts: Mapping[str, Any], item: Item | None = None) -> None:
+        """Write what a document was asked as, once, beside the passes.
+
+        Parameters
+        ----------
+        facts : mapping
+            With "task" and "doc_id".
+        item : Item, optional
+            What was answered; so that a later process knows the question of an id.
+        """
         key = (str(facts["task"]), str(facts["doc_id"]))
+        if item is not None:
+            facts = {
+                **facts,
+                "question_id": item.question_id,
+                "asked": _question_hash(item),
+            }
         with self._lock:
             if key in self._docs:
                 return
@@ -242,14 +271,26 @@ class Session:
             self._remove()
 
 
-def _known_docs(path: Path) -> set[tuple[str, str]]:
-    """Documents that an earlier process has written; a torn line is left out."""
-    found = set()
-    if path.exists():
-        for line in path.read_bytes().splitlines():
-            try:
-                row = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                continue
-            found.add((str(row.get("task")), str(row.get("doc_id"))))
-    return found
+def _known_docs(path: Path) -> tuple[set[_Head], dict[_Head, str]]:
+    """Documents that an earlier process has written, and what it asked by id.
+
+    A torn line is left out.
+    """
+    found: set[_Head] = set()
+    asked: dict[_Head, str] = {}
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        task = str(row.get("task"))
+        found.add((task, str(row.get("doc_id"))))
+        if "asked" in row:
+            asked[task, row["question_id"]] = row["asked"]
+    return found, asked
+
+
+def _question_hash(item: Item) -> str:
+    """Short hash of what a model is shown; where the video lies does not matter."""
+    facts = [Path(item.video).name, item.start, item.end, item.question, item.options]
+    return hashlib.sha256(orjson.dumps(facts)).hexdigest()[:16]
