@@ -63,8 +63,10 @@ def test_ids_that_repeat_are_found_in_the_whole_split():
 
 def test_columns_of_pictures_are_not_read():
     class Columns(list):
-        features = {"question_id": None, "preview": type("Image", (), {})()}
-        left_out = ()
+        def __init__(self, rows):
+            super().__init__(rows)
+            self.features = {"question_id": None, "preview": type("Image", (), {})()}
+            self.left_out = []
 
         def remove_columns(self, names):
             self.left_out = names
