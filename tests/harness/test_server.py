@@ -315,6 +315,26 @@ def test_reask_whose_prompt_does_not_end_in_the_letter(serve, clip):
     assert scores.pass_notes
 
 
+@pytest.mark.parametrize("refused", ["bias", "tokenize", "prompt"])
+def test_a_reask_that_is_refused_leaves_the_pass(serve, clip, refused):
+    def answer(path, body):
+        ends = {"tokenize": "token" in path, "bias": "logit_bias" in body}
+        if ends.get(refused) or "prompt_logprobs" in body:
+            return 400, {}, {"error": {"message": "not supported here"}}
+        if path == "/tokenize":
+            return 200, {}, {"tokens": [ord(body["prompt"])]}
+        return 200, {}, named(A=0.6, The=0.3, B=0.01, It=0.005)
+
+    reask = "prompt_logprobs" if refused == "prompt" else "logit_bias"
+    scorer = scorer_of(serve(answer), reask=reask, top_logprobs=4)
+    scores = scorer.score(clip, "?", OPTIONS)
+    np.testing.assert_allclose(np.exp(scores.logprobs[1, 0]), [0.6, 0.01, 0.01])
+    note = scores.pass_notes[1, 0]
+    assert note.startswith("C not among the 4 tokens")
+    assert f"asking again by {reask} was refused" in note
+    assert "not supported here" in note
+
+
 @pytest.mark.parametrize(
     "said",
     [
