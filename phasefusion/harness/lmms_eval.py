@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from phasefusion._description import describe_scorer
 from phasefusion.errors import (
     BackendUnavailableError,
     DatasetError,
@@ -31,7 +32,6 @@ from phasefusion.harness.lmms_requests import (
     read_request,
     repeated_ids,
 )
-from phasefusion.harness.posteriors import CachedScorer
 from phasefusion.harness.prompts import with_prompt
 from phasefusion.harness.session import Session
 from phasefusion.scoring.letters import first_equal
@@ -223,14 +223,7 @@ class _Model(lmms):
                 }
             )
             return ""
-        scorer = self._scorer(asked)
-        if session.cache is not None:
-            scorer = CachedScorer(
-                scorer,
-                session.cache,
-                self._identity(),
-                asked.shown.render,
-            )
+        scorer = session.cached(self._scorer(asked), asked.shown.render)
         answer = session.answer(asked.item, scorer)
         session.note_doc(
             {
@@ -247,13 +240,6 @@ class _Model(lmms):
             asked.item,
         )
         return answer.text
-
-    def _identity(self) -> dict[str, Any]:
-        """Return what decides a score besides frames and prompt; no places in it."""
-        described = self._describe()
-        described.pop("path", None)
-        names = ("timestamps", "letter_variants")
-        return described | {name: getattr(self.knobs, name) for name in names}
 
 
 class PhaseFusion(_Model):
@@ -303,7 +289,7 @@ class PhaseFusion(_Model):
             letter_variants=self.knobs.letter_variants,
             **self._rest,
         )
-        self._described: dict[str, Any] = self._own.describe()
+        self._described = describe_scorer(self._own)
 
     def _describe(self) -> dict[str, Any]:
         described = dict(self._described)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import platform
 import shutil
-import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +17,16 @@ import orjson
 from numpy.typing import NDArray
 
 from phasefusion._cached_clips import as_cache
+from phasefusion._description import describe_run, on_any_device
 from phasefusion._runner import Runner
-from phasefusion._versions import versions
-from phasefusion.errors import DatasetError
+from phasefusion.errors import DatasetError, ScoringError
 from phasefusion.fusion import FusedPosterior, fuse
 from phasefusion.harness.knobs import Knobs
-from phasefusion.harness.posteriors import PosteriorCache
+from phasefusion.harness.posteriors import (
+    CachedScorer,
+    PosteriorCache,
+    cache_identity,
+)
 from phasefusion.orders import to_content
 from phasefusion.records import RunWriter, iter_passes
 from phasefusion.scoring.letters import LETTERS, merge_repeats
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Session"]
 
 DOCS_FILE = "docs.jsonl"
+#: What is said where a model gives nothing that can be fused.
+NO_POSTERIORS = (
+    "generated answers have no posteriors to fuse; make a scorer of the function that "
+    'writes them, wrap(returns="answer"), whose passes then vote'
+)
 
 _Head = tuple[str, str]
 
@@ -95,7 +101,8 @@ class Session:
     ----------
     knobs : Knobs
     scorer : mapping
-        What is needed to repeat the scores, for ``run.json``.
+        What is needed to repeat the scores, for ``run.json``, as `describe_scorer` has
+        it; with a cache it has to identify the contents of the model.
     harness : mapping
         Which harness, which model, which prompt; for ``run.json`` too.
     rank, world_size : int
@@ -105,6 +112,8 @@ class Session:
     ------
     RecordError
         If the sidecar cannot be written, or holds a run with other settings.
+    UsageError
+        If there is to be a cache, and the scorer does not say what it is.
     """
 
     def __init__(
@@ -129,35 +138,28 @@ class Session:
         self.folder = folder
         self._plan = knobs.plan()
         self._orders: dict[int, NDArray[np.int64]] = {}
+        facts = {"scorer": on_any_device(scorer), "harness": dict(harness)}
+        self._identity = cache_identity(facts["scorer"], harness) if knobs.cache else {}
         self.cache = PosteriorCache(knobs.cache) if knobs.cache else None
         self._frames = as_cache(knobs.frame_cache) if knobs.frame_cache else None
-        self._writer = _Kept(folder, self._description(scorer, harness))
+        description = describe_run(
+            self._plan, facts, seed=knobs.seed, on_error=knobs.on_error
+        )
+        self._writer = _Kept(folder, description)
         self._docs, self._asked = _known_docs(folder / DOCS_FILE)
 
-    def _description(
-        self, scorer: Mapping[str, Any], harness: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        knobs = self.knobs
-        scorer = dict(scorer)
-        place = scorer.pop("path", None) if "sha256" in scorer else None
-        return {
-            "settings": {
-                "protocol": knobs.protocol,
-                "grid": self._plan.grid.to_dict(),
-                "dense": self._plan.dense,
-                "arms": [arm.to_dict() for arm in self._plan.arms],
-                "orders": self._plan.orders,
-                "seed": knobs.seed,
-                "on_error": knobs.on_error,
-                "scorer": scorer,
-                "harness": dict(harness),
-            },
-            "versions": versions(),
-            "model": {"path": place},
-            "host": {"platform": platform.platform(), "machine": platform.machine()},
-            "command": list(sys.argv),
-            "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
+    def cached(self, scorer: Scorer, shown: Callable[[Sequence[int]], str]) -> Scorer:
+        """Return a scorer that asks the given one for what is not in the cache.
+
+        Parameters
+        ----------
+        scorer : Scorer
+        shown : callable
+            From an order to the prompt in that order.
+        """
+        if self.cache is None:
+            return scorer
+        return CachedScorer(scorer, self.cache, self._identity, shown)
 
     def orders(self, n_options: int) -> NDArray[np.int64]:
         """Orders of K options, shape (M, K)."""
@@ -219,6 +221,8 @@ class Session:
             if m is None:
                 continue
             if row["logprobs"] is None:
+                if row["invalid"] is None:
+                    raise ScoringError(NO_POSTERIORS)
                 reason = reason or str(row["invalid"])
                 continue
             letters = np.array(row["logprobs"], np.float64)
