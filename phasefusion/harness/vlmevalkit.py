@@ -151,7 +151,8 @@ class VLMEvalKitModel:
                 "gold": item.gold,
                 "answer": answer.text,
                 "reason": answer.reason or None,
-            }
+            },
+            item,
         )
         return answer.text
 
