@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from phasefusion._cached_clips import as_cache
-from phasefusion._description import describe_run, describe_scorer
+from phasefusion._description import describe_run
 from phasefusion._runner import Runner
-from phasefusion._scorer_checks import check_scorer
 from phasefusion._versions import versions as versions
 from phasefusion._video_checks import check_threads
 from phasefusion.datasets import Dataset, Item, load_questions, read
 from phasefusion.datasets.loading import warn_about
-from phasefusion.engine import EngineArgument, Prepared, Shard, hire
+from phasefusion.engine import EngineArgument, Shard, hire
 from phasefusion.engine.shards import as_shard, check_stages
-from phasefusion.errors import DatasetError, ScoringError
+from phasefusion.errors import DatasetError
 from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
 from phasefusion.protocols.stages import lowest_margins
@@ -31,7 +32,7 @@ from phasefusion.video import CacheArgument
 if TYPE_CHECKING:
     from phasefusion.grid import By, Origin, Short
     from phasefusion.progress import Listener
-    from phasefusion.protocols.arms import Prompt, Value
+    from phasefusion.protocols.arms import Value
     from phasefusion.records import Passes
     from phasefusion.report import Report
     from phasefusion.scoring.protocol import Scorer
@@ -196,78 +197,40 @@ def evaluate(
         values=values,
     )
     items, source = _questions(questions)
-    orders_of = {k: plan.orders_of(k) for k in {len(item.options) for item in items}}
-    facts = crew.prepare(plan)
-    facts["questions_sha256"] = source["sha256"]
-    description = describe_run(plan, facts, seed=seed, on_error=on_error)
-    description["questions"] = source
     chosen: Sequence[Item] = items[:limit]
+    about: dict[str, Any] = {"questions": source}
     if shard is not None:
         check_stages(shard, plan)
         out, chosen = shard.folder(out), shard.part(items, limit)
-        description |= shard.to_dict()
-    with crew, RunWriter(out, description) as writer:
-        n_before = len(writer.done)
-        for stage in plan.stages:
-            if stage.share < 1:
-                chosen = lowest_margins(read_passes(out), chosen, stage.share, seed)
+        about |= shard.to_dict()
+    frames = None if cache is None else as_cache(cache)
+    with crew:  # before anything starts, so that nothing is left when that fails
+        facts = crew.prepare(plan) | {"questions_sha256": source["sha256"]}
+        description = describe_run(plan, facts, seed=seed, on_error=on_error)
+        with RunWriter(out, description | about) as writer:
             runner = Runner(
                 scorer=crew.prepared.scorer,
                 writer=writer,
-                arms=stage.arms,
-                orders_of=orders_of,
+                arms=(),
+                orders_of=_orders_of(plan, items),
                 seed=seed,
                 threads=threads,
                 on_error=on_error,
-                cache=None if cache is None else as_cache(cache),
+                cache=frames,
                 variants=crew.prepared.variants,
             )
-            crew.run(runner, chosen, progress)
-        return Run(Path(out), len(writer.done), len(writer.done) - n_before)
+            n_before = len(writer.done)
+            for stage in plan.stages:
+                if stage.share < 1:
+                    passes = read_passes(out)
+                    chosen = lowest_margins(passes, chosen, stage.share, seed)
+                crew.run(replace(runner, arms=stage.arms), chosen, progress)
+            return Run(Path(out), len(writer.done), len(writer.done) - n_before)
 
 
-def prepare(scorer: Scorer, plan: Plan) -> Prepared:
-    """Return all scorers that a plan needs, wherever they are to score."""
-    pinned = _pinned(scorer, plan)
-    variants = _variants(pinned, plan)
-    facts = {"scorer": describe_scorer(pinned), **_prompts(variants)}
-    return Prepared(pinned, variants, facts)
-
-
-def _pinned(scorer: Scorer, plan: Plan) -> Scorer:
-    """Let all arms see the same pixels, where a scorer's rule would have it other."""
-    pinned = getattr(scorer, "pinned", None)
-    budgets = [arm.grid.budget for arm in plan.arms if arm.grid is not None]
-    if not callable(pinned) or not budgets:
-        return scorer
-    same: Scorer = pinned(max(budgets))
-    check_scorer(same)
-    return same
-
-
-def _variants(scorer: Scorer, plan: Plan) -> dict[Prompt, Scorer]:
-    """Return the scorers of all prompts but the usual one, or say what is missing."""
-    name, kind = plan.protocol.name, type(scorer).__name__
-    if plan.protocol.needs_posteriors and getattr(scorer, "is_generating", False):
-        raise ScoringError(
-            f"protocol {name!r} needs posteriors, and {kind} gives generated answers "
-            "alone"
-        )
-    prompts = {arm.prompt for arm in plan.arms} - {"letters"}
-    variant = getattr(scorer, "variant", None)
-    if prompts and not callable(variant):
-        raise ScoringError(
-            f"protocol {name!r} puts questions in the form {', '.join(sorted(prompts))}"
-            f", for which a scorer needs a method variant(name); {kind} has none"
-        )
-    return {prompt: variant(prompt) for prompt in sorted(prompts) if variant}
-
-
-def _prompts(variants: Mapping[Prompt, Scorer]) -> dict[str, Any]:
-    """Describe the scorers of further prompts, if there are any, for run.json."""
-    if not variants:
-        return {}
-    return {"prompts": {name: describe_scorer(one) for name, one in variants.items()}}
+def _orders_of(plan: Plan, items: Sequence[Item]) -> dict[int, NDArray[np.int64]]:
+    """Return the orders of every number of options that there is."""
+    return {k: plan.orders_of(k) for k in {len(item.options) for item in items}}
 
 
 def _questions(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from phasefusion._runner import Runner
 from phasefusion._scorer_checks import check_scorer
 from phasefusion.datasets import Item
+from phasefusion.engine.scorers import Prepared, prepare
 from phasefusion.engine.spec import ScorerSpec
 from phasefusion.progress import Listener
 
@@ -17,27 +17,8 @@ if TYPE_CHECKING:
     from phasefusion.protocols import Plan
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """All scorers of a run.
-
-    Attributes
-    ----------
-    scorer : Scorer
-        None stands for one in another process.
-    variants : mapping
-        Scorers of further prompts.
-    facts : dict
-        What identifies them in run.json: "scorer", and "prompts" where there are any.
-    """
-
-    scorer: Any
-    variants: Mapping[Any, Any]
-    facts: dict[str, Any]
-
-
 class Crew(Protocol):
-    """Workers for one run; as a context it lets them go at the end."""
+    """Workers for one run; a context, entered before they start, that ends them."""
 
     @property
     def prepared(self) -> Prepared:
@@ -72,8 +53,6 @@ class LocalCrew:
 
     def prepare(self, plan: Plan) -> dict[str, Any]:
         """Get ready for a plan; return what identifies the scorers in run.json."""
-        from phasefusion.evaluate import prepare
-
         self.prepared = prepare(self._scorer, plan)
         return dict(self.prepared.facts)
 

@@ -299,6 +299,12 @@ class Scheduler:
         """Note a sign of life; False if the lease is old."""
         return self._hear(lease, now_s) is not None
 
+    def is_done(self, lease: Lease) -> bool:
+        """Whether a worker has acknowledged every part of a lease that is out."""
+        held = self._held.get(lease.number)
+        names = {part.name for part in lease.unit.parts}
+        return held is not None and names <= held.acknowledged
+
     def at(self, lease: Lease) -> str | None:
         """Return the part that a worker is at; None before the first and at the end."""
         held = self._held.get(lease.number)

@@ -47,15 +47,6 @@ from phasefusion.scoring.trees import TokenTree, packing, tree_mask
 if TYPE_CHECKING:
     import torch
 
-__all__ = [
-    "ForwardPasses",
-    "Row",
-    "RowScores",
-    "VisualInputs",
-    "common_prefix",
-    "forward_parameters",
-]
-
 Unit = TypeVar("Unit")
 
 #: Tokens of a pack of tails: as many as its prefix has, within these bounds. They are

@@ -21,8 +21,9 @@ from phasefusion.scoring.letters import (
     log_add,
     merge_repeats,
 )
-from phasefusion.scoring.prefix import Row, RowScores
 from phasefusion.scoring.protocol import NO_PROBABILITY, Kind, check_question
+from phasefusion.scoring.readout import RowScores
+from phasefusion.scoring.rows import Row
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from phasefusion.scoring.families import Shown
 from phasefusion.scoring.letters import CleanOptions, clean_options
-from phasefusion.scoring.prefix import ForwardPasses, Row
+from phasefusion.scoring.prefix import ForwardPasses
 from phasefusion.scoring.protocol import (
     OptionScores,
     ScoreRequest,
@@ -19,6 +19,7 @@ from phasefusion.scoring.protocol import (
     check_orders,
 )
 from phasefusion.scoring.questions import Asked, Asker
+from phasefusion.scoring.rows import Row
 
 if TYPE_CHECKING:
     from phasefusion.video import Clip

@@ -14,8 +14,8 @@ from phasefusion.pixels.geometry import Size
 from phasefusion.scoring.families import Family, Shown
 from phasefusion.scoring.families.base import Turns
 from phasefusion.scoring.letters import PromptTemplate, clean_options
-from phasefusion.scoring.prefix import VisualInputs
 from phasefusion.scoring.protocol import OptionScores, check_orders
+from phasefusion.scoring.rows import VisualInputs
 from phasefusion.scoring.times import FrameTimes
 
 if TYPE_CHECKING:

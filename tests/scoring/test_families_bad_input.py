@@ -15,7 +15,7 @@ from family_scorers import ORDERS, built, make_clip, make_scorer, pixels_of
 from phasefusion.errors import FrameError, ScoringError
 from phasefusion.pixels import family_settings
 from phasefusion.scoring import HFOptionScorer
-from phasefusion.scoring.prefix import forward_parameters
+from phasefusion.scoring.rows import forward_parameters
 from phasefusion.tinyvlm import model_dir
 
 torch = pytest.importorskip("torch")

@@ -19,7 +19,7 @@ from phasefusion.errors import (
 )
 from phasefusion.pixels import PatchSettings, family_settings
 from phasefusion.scoring import HFOptionScorer, PromptTemplate, Scorer
-from phasefusion.scoring.prefix import RowScores
+from phasefusion.scoring.readout import RowScores
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -19,7 +19,8 @@ from phasefusion.errors import FallbackWarning
 from phasefusion.evaluate import evaluate
 from phasefusion.scoring import HFOptionScorer, ScoreRequest, prefix
 from phasefusion.scoring.checkpoint import model_pixels
-from phasefusion.scoring.prefix import ForwardPasses, Row, VisualInputs
+from phasefusion.scoring.prefix import ForwardPasses
+from phasefusion.scoring.rows import Row, VisualInputs
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
