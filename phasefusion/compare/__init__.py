@@ -123,12 +123,14 @@ class Outcome:
         Items that both get wrong: with the same answer, with different ones, and where
         one of them or both gave no answer.
     difference : ClusteredMean
-        A minus B, a fraction, with its 95 % interval.
+        A minus B, a fraction, with its 95 % interval. Where no cluster differs from the
+        mean, as when both sides are right on the same items, no variance can be
+        estimated and it is the exact interval of the share of clusters that do.
     mcnemar : McNemar
         Exact and mid-p.
     clustered : ClusteredMcNemar
     tost : Tost
-        At the margin, with its 90 % interval.
+        At the margin, with its 90 % interval; its `verdict` is the sentence for it.
     """
 
     both: int
@@ -432,10 +434,10 @@ def _outcome(
         neither_same=int((neither & known & same).sum()),
         neither_different=int((neither & known & ~same).sum()),
         neither_unknown=int((neither & ~known).sum()),
-        difference=clustered_mean(values, labels),
+        difference=clustered_mean(values, labels, limits=(-1.0, 1.0)),
         mcnemar=mcnemar(only_a, only_b),
         clustered=clustered_mcnemar(values, labels),
-        tost=tost(values, labels, margin=margin, alpha=alpha),
+        tost=tost(values, labels, margin=margin, alpha=alpha, limits=(-1.0, 1.0)),
     )
 
 

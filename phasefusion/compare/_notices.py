@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from phasefusion._results import counted
 from phasefusion.compare._sides import (
     Given,
     Key,
@@ -15,6 +16,7 @@ from phasefusion.compare._sides import (
 )
 from phasefusion.planning import Design, tost_power
 from phasefusion.planning._plans import points
+from phasefusion.planning.equivalence import clusters_without_difference
 from phasefusion.stats import clustered_mean
 
 if TYPE_CHECKING:
@@ -144,7 +146,7 @@ def _videos(
     n_videos = len(set(labels.tolist()))
     if n_videos == len(used):
         return
-    made = clustered_mean(differences_of(a, b, used), labels)
+    made = clustered_mean(differences_of(a, b, used), labels, limits=(-1.0, 1.0))
     yield (
         f"the {len(used)} questions are about {n_videos} videos, which the intervals "
         f"do not use: clustered by video the 95 % interval is [{100 * made.low:.2f}, "
@@ -156,8 +158,11 @@ def _margin(outcome: Outcome, margin: float, alpha: float) -> Iterator[str]:
     """Say when no observed difference could have certified the margin."""
     n_discordant = outcome.only_a + outcome.only_b
     interval, mean = outcome.tost.mean, outcome.difference
+    if mean.degenerate:
+        yield from _nothing_varies(outcome, margin, alpha)
+        return
     half_width = (interval.high - interval.low) / 2.0
-    if not half_width >= margin or n_discordant == 0:
+    if not half_width >= margin:
         return
     effect = mean.design_effect
     plan = tost_power(
@@ -172,3 +177,19 @@ def _margin(outcome: Outcome, margin: float, alpha: float) -> Iterator[str]:
         f"{100 * (1 - 2 * alpha):g} % interval is +-{points(half_width)}, whatever the "
         f"difference; more than {plan.n_certifiable - 1} items like these are needed"
     )
+
+
+def _nothing_varies(outcome: Outcome, margin: float, alpha: float) -> Iterator[str]:
+    """Say what is known when every cluster has the same difference."""
+    mean = outcome.difference
+    what = "no cluster differs from the others in A - B"
+    if outcome.only_a + outcome.only_b == 0:
+        what = "both sides are right on the same items"
+    said = (
+        f"{what}, so no variance can be estimated; the intervals are exact ones for "
+        f"{counted(mean.n_clusters, 'cluster')} without a difference"
+    )
+    if outcome.tost.verdict == "not certifiable":
+        needed = clusters_without_difference(margin, alpha)
+        said += f"; {needed} like these would show equivalence within {points(margin)}"
+    yield said

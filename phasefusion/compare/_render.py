@@ -116,11 +116,10 @@ def _discordant(outcome: Outcome) -> str:
 def _equivalence(made: Comparison, outcome: Outcome) -> tuple[str, ...]:
     level = half_up(100 * outcome.tost.mean.confidence_level, 0)
     low, high = outcome.tost.mean.low, outcome.tost.mean.high
-    verdict = "equivalent" if outcome.tost.equivalent else "not shown equivalent"
     return (
         f"equivalence within {_points(made.margin)} points",
         _p(outcome.tost.pvalue),
-        f"{verdict}: {level} % interval [{_points(low)}, {_points(high)}]",
+        f"{outcome.tost.verdict}: {level} % interval [{_points(low)}, {_points(high)}]",
     )
 
 
