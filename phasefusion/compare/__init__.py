@@ -23,9 +23,9 @@ from phasefusion.compare._causes import (
 from phasefusion.compare._notices import notices as find_notices
 from phasefusion.compare._sides import (
     Answer,
-    Cluster,
     Key,
     Side,
+    chosen_cluster,
     cluster_labels,
     differences_of,
     gold_differs,
@@ -34,6 +34,7 @@ from phasefusion.compare._sides import (
 )
 from phasefusion.errors import RecordError, StatisticsError
 from phasefusion.records import differences
+from phasefusion.report.items import CLUSTERS, Cluster
 from phasefusion.stats import (
     ClusteredMcNemar,
     ClusteredMean,
@@ -67,7 +68,6 @@ __all__ = [
 ]
 
 Unparsed: TypeAlias = Literal["wrong", "drop"]
-_CLUSTERS = ("question", "video")
 _ANSWERS = ("consensus", "first")
 _UNPARSED = ("wrong", "drop")
 _SETTINGS = ("settings", "versions", "model")
@@ -173,6 +173,7 @@ class Comparison:
     notices : tuple of str
         What to know before the numbers are used.
     cluster : {'question', 'video'}
+        What the items of one cluster share, as given or as chosen.
     answer : {'consensus', 'first'}
     unparsed : {'wrong', 'drop'}
     margin : float
@@ -188,7 +189,7 @@ class Comparison:
     left_out: tuple[LeftOut, ...]
     settings: tuple[str, ...]
     notices: tuple[str, ...]
-    cluster: Cluster
+    cluster: Literal["question", "video"]
     answer: Answer
     unparsed: Unparsed
     margin: float
@@ -284,7 +285,7 @@ def compare(
     arm: str | None = None,
     against: str | None = None,
     answer: Answer = "consensus",
-    cluster: Cluster = "question",
+    cluster: Cluster = "auto",
     unparsed: Unparsed = "wrong",
     margin: float = 0.025,
     alpha: float = 0.05,
@@ -302,8 +303,9 @@ def compare(
         has one, else the single pass; B takes the arm of A where it has it.
     answer : {'consensus', 'first'}, default 'consensus'
         Plurality over the option orders, or the answer in the first order.
-    cluster : {'question', 'video'}, default 'question'
-        What items of one cluster share.
+    cluster : {'auto', 'question', 'video'}, default 'auto'
+        What items of one cluster share; by default, as in `planning.pilot`, the video
+        where several questions are about one, else the question. The result says which.
     unparsed : {'wrong', 'drop'}, default 'wrong'
         A text that names no option is no right answer, or the item is left out.
     margin : float, default 0.025
@@ -326,7 +328,7 @@ def compare(
         If an argument is out of range.
     """
     check_choice(answer, _ANSWERS, "answer")
-    check_choice(cluster, _CLUSTERS, "cluster")
+    check_choice(cluster, CLUSTERS, "cluster")
     check_choice(unparsed, _UNPARSED, "unparsed")
     fraction_in(margin, "margin")
     if not 0.0 < alpha < 0.5:
@@ -345,7 +347,8 @@ def compare(
     left_out = _left_out(first, second, gold, unparsed)
     dropped = {key for part in left_out for key in part.items}
     used = [key for key in common if key not in dropped]
-    outcome = _outcome(first, second, gold, used, cluster, margin, alpha)
+    by = chosen_cluster(first, second, common, cluster)
+    outcome = _outcome(first, second, gold, used, by, margin, alpha)
     return Comparison(
         a=_summary(first, second, common, used, gold),
         b=_summary(second, first, common, used, gold),
@@ -356,9 +359,9 @@ def compare(
         left_out=left_out,
         settings=_settings(first, second),
         notices=find_notices(
-            first, second, common, used, outcome, cluster, unparsed, margin, alpha
+            first, second, common, used, outcome, by, unparsed, margin, alpha
         ),
-        cluster=cluster,
+        cluster=by,
         answer=answer,
         unparsed=unparsed,
         margin=margin,
@@ -414,7 +417,7 @@ def _outcome(
     b: Side,
     gold: dict[Key, int | None],
     used: list[Key],
-    cluster: Cluster,
+    cluster: Literal["question", "video"],
     margin: float,
     alpha: float,
 ) -> Outcome | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from phasefusion._results import counted
 from phasefusion.compare._causes import MEANING, ItemDifference
 from phasefusion.report import tables
 from phasefusion.report.sections import UNDEFINED, Section
@@ -76,12 +77,14 @@ def _accuracy(made: Comparison) -> Section:
                 "",
             )
         )
-    note = (
-        f"Of the difference the interval is CR1 with t({made.outcome.difference.df}), "
-        f"clustered by {made.cluster}; of the accuracies Wilson's, items independent."
-        if made.outcome
-        else "No item with gold is left to compare."
-    )
+    note = "No item with gold is left to compare."
+    if made.outcome is not None:
+        mean = made.outcome.difference
+        note = (
+            f"Of the difference the interval is {mean.method}, clustered by "
+            f"{made.cluster} ({counted(mean.n_clusters, 'cluster')}); of the "
+            "accuracies Wilson's, items independent."
+        )
     return Section("Accuracy", ("", "%", "95 %", "items of the run"), tuple(rows), note)
 
 
@@ -102,7 +105,7 @@ def _tests(made: Comparison) -> Section:
             (
                 f"McNemar, clustered by {made.cluster}",
                 _p(outcome.clustered.pvalue),
-                f"{len(outcome.clustered.cluster_sums)} clusters",
+                counted(len(outcome.clustered.cluster_sums), "cluster"),
             ),
             _equivalence(made, outcome),
         ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from phasefusion.report.table import ARMS, Outcomes, Table
 from phasefusion.stats import flip_rates
 
 Column = NDArray[np.float64]
+Cluster: TypeAlias = Literal["auto", "question", "video"]
+CLUSTERS = ("auto", "question", "video")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,23 @@ def cluster_name(
     if by == "video" and info.video_id:
         return info.benchmark, "video", info.video_id
     return info.benchmark, "question", info.question_id
+
+
+def choose_cluster(
+    infos: Iterable[ItemInfo], cluster: Cluster
+) -> Literal["question", "video"]:
+    """Choose what the items of a cluster share, where it is not given.
+
+    That is the video where several questions are about one, for their answers depend on
+    each other, else the question.
+    """
+    if cluster != "auto":
+        return cluster
+    known = list(infos)
+    by_video, by_question = (
+        {cluster_name(info, by) for info in known} for by in ("video", "question")
+    )
+    return "video" if len(by_video) < len(by_question) else "question"
 
 
 def contributions(table: Table) -> ItemColumns:

@@ -51,7 +51,8 @@ def quantile(
         In [0, 1].
     method : {'linear', 'inverted_cdf'}, default 'linear'
         Hyndman and Fan's type 7, which interpolates, or type 1, which is always one of
-        the values.
+        the values. Between a number and an infinity the former gives the infinity,
+        between two infinities the nearer one.
 
     Returns
     -------
@@ -76,7 +77,27 @@ def quantile(
     known = known[~np.isnan(known)]
     if not len(known):
         return np.full(shares.shape, np.nan)
+    if method == "linear" and np.isinf(known).any():
+        return _linear_with_infinities(np.sort(known), shares)
     return np.asarray(np.quantile(known, shares, method=method))
+
+
+def _linear_with_infinities(
+    known: NDArray[np.float64], shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Interpolate where a neighbour is infinite without taking inf - inf."""
+    place = shares * (len(known) - 1)
+    below = np.floor(place).astype(np.int64)
+    step = place - below
+    low, high = known[below], known[np.minimum(below + 1, len(known) - 1)]
+    finite = np.isfinite(low) & np.isfinite(high)
+    inner = np.where(finite, low, 0.0)
+    inner = inner + step * (np.where(finite, high, 0.0) - inner)
+    # one infinite neighbour draws everything that is not at the other one to itself
+    nearer = np.where(step < 0.5, low, high)
+    drawn = np.where(np.isinf(low) & np.isinf(high), nearer, low)
+    drawn = np.where((step > 0.0) & np.isinf(high) & np.isfinite(low), high, drawn)
+    return np.asarray(np.where(finite, inner, drawn)[()])
 
 
 def percentile_interval(

@@ -56,8 +56,8 @@ def test_every_number_is_that_of_the_statistics(pair, cluster):
     assert (made.n_common, outcome.n) == (60, 60)
     assert made.a.accuracy == proportion_ci(one.count(0), 60)
     assert made.b.accuracy == proportion_ci(other.count(0), 60)
-    assert outcome.difference == clustered_mean(values, labels)
-    assert outcome.tost == tost(values, labels, margin=0.1)
+    assert outcome.difference == clustered_mean(values, labels, limits=(-1, 1))
+    assert outcome.tost == tost(values, labels, margin=0.1, limits=(-1, 1))
     only_a, only_b = int((values == 1).sum()), int((values == -1).sum())
     assert outcome.mcnemar == mcnemar(only_a, only_b)
     assert outcome.clustered.z == clustered_mcnemar(values, labels).z

@@ -158,6 +158,32 @@ def test_sign_flips_of_many_clusters():
     assert stats.sign_flip_test([math.nan, 1.0, 1.0]).pvalue == 0.5
 
 
+@pytest.mark.parametrize(
+    ("values", "q", "want"),
+    [
+        (
+            [1, 2, math.inf, math.inf],
+            [0, 1 / 3, 0.5, 2 / 3, 1],
+            [1, 2, math.inf, math.inf, math.inf],
+        ),
+        ([-math.inf, 0, 4], [0, 0.25, 0.5, 0.75, 1], [-math.inf, -math.inf, 0, 2, 4]),
+        ([math.inf] * 3, [0, 0.5, 0.9], [math.inf] * 3),
+        ([-math.inf, math.inf], [0.4, 0.6], [-math.inf, math.inf]),
+        ([math.nan, math.inf], 0.5, math.inf),
+    ],
+)
+def test_quantiles_of_infinite_margins(values, q, want):
+    np.testing.assert_array_equal(stats.quantile(values, q), want)
+    # what the rankings make of them, with warnings as errors
+    flipped = np.arange(len(values)) % 2
+    stats.auroc(flipped, values)
+    stats.flag_lowest(values, flipped)
+    stats.risk_coverage(values, flipped)
+    stats.control_risk(
+        values, flipped, [math.inf, 1.0, -math.inf], alpha=0.2, delta=0.1
+    )
+
+
 def test_quantiles():
     assert stats.quantile([3.0, math.nan, 1.0], 0.5) == 2.0
     assert np.isnan(stats.quantile([], [0.1, 0.2])).all()
