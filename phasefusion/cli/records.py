@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from phasefusion._results import counted
 from phasefusion.cli.application import WRONG, JsonFlag, app, examples, print_table
 
 records = typer.Typer(
@@ -54,14 +55,15 @@ def check(
     if as_json:
         print(json.dumps(found.to_dict()))
     elif found.is_right:
-        print(f"{found.n_passes} passes: nothing found")
+        print(f"{counted(found.n_passes, 'pass', 'passes')}: nothing found")
     else:
         for finding in found.findings:
             print(finding)
         if n_findings > len(found.findings):
             print(f"... and {n_findings - len(found.findings)} more; see --limit")
         print_table(
-            f"{n_findings} findings in {found.n_passes} passes",
+            f"{counted(n_findings, 'finding')} in "
+            f"{counted(found.n_passes, 'pass', 'passes')}",
             ["kind", "findings"],
             [[kind, str(n)] for kind, n in found.counts.items()],
         )

@@ -283,7 +283,7 @@ def report(
 
 def _show_report(run: Path, folder: Path | None, as_json: bool) -> None:
     from phasefusion.report import report as make_report
-    from phasefusion.report.sections import missing_sentence
+    from phasefusion.report.headline import missing_sentence
 
     made = make_report(run)
     missing = missing_sentence(made.numbers["items"])

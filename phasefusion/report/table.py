@@ -33,6 +33,8 @@ class Outcomes:
     consensus : ndarray, shape (n,), int64
         Plurality over the orders; -1 unless every order has an answer.
     consensus_tied : ndarray, shape (n,), bool
+    asked : ndarray, shape (n, M), bool
+        Whether a pass of the arm is recorded, with an answer or without.
     """
 
     answer: NDArray[np.int64]
@@ -40,6 +42,7 @@ class Outcomes:
     tied: NDArray[np.bool_]
     consensus: NDArray[np.int64]
     consensus_tied: NDArray[np.bool_]
+    asked: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,10 @@ class Table:
         Greatest posterior after pooling phases and orders; NaN where one is missing.
     arms : mapping from (str, bool) to Outcomes
         By arm and whether it is on the shifted origin; phase views are "phase 0", ...
+    missing_is_wrong : bool
+        Whether accuracy counts a question without an answer as wrong, as it does for
+        imported runs, where a model was asked and named no option. In a run made here
+        what is missing could not be scored, and such questions are left out.
     """
 
     items: tuple[ItemInfo, ...]
@@ -72,6 +79,7 @@ class Table:
     n_phases: NDArray[np.int64]
     pooled_top: NDArray[np.float64]
     arms: Mapping[tuple[str, bool], Outcomes]
+    missing_is_wrong: bool = False
 
     @property
     def phase_names(self) -> tuple[str, ...]:
@@ -93,11 +101,12 @@ class Table:
 class _Block:
     """Log-probabilities and answers of one recorded arm, shape (n, S, M, K), (n, S, M).
 
-    A pass that is not there is NaN and -1.
+    A pass that is not there is NaN and -1, and not asked.
     """
 
     logp: NDArray[np.float64]
     answer: NDArray[np.int64]
+    asked: NDArray[np.bool_]
 
 
 def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
@@ -153,6 +162,7 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
         n_phases=n_phases,
         pooled_top=pooled_top,
         arms=arms,
+        missing_is_wrong=settings.get("protocol") == "imported",
     )
 
 
@@ -210,7 +220,9 @@ def _block(
     where = (passes.item[chosen], passes.phase_index[chosen], order_index[chosen])
     logp[where] = content[chosen]
     answer[where] = passes.answer[chosen]
-    return _Block(logp, answer)
+    asked = np.zeros(answer.shape, bool)
+    asked[where] = True
+    return _Block(logp, answer, asked)
 
 
 def _single_phase(settings: Mapping[str, Any], shifted: bool) -> Fraction | None:
@@ -246,7 +258,8 @@ class _Maker:
             views = [self._pass(block, s) for s in range(block.logp.shape[1])]
             made |= {f"phase {s}": view for s, view in enumerate(views)}
             made["fusion"] = self._fusion(block)
-            made["vote"] = self._vote(np.stack([v.answer for v in views], axis=1))
+            views_answer = np.stack([v.answer for v in views], axis=1)
+            made["vote"] = self._vote(views_answer, np.any(block.asked, axis=1))
             view = self._single_view(single, block.logp.shape[1])
             if "single" not in made and view is not None:
                 made["single"] = made[f"phase {view}"]
@@ -287,7 +300,9 @@ class _Maker:
         )
         # A generated answer comes without log-probabilities.
         answer = np.where(fused.answer < 0, block.answer[:, s], fused.answer)
-        return self._outcomes(answer, fused.posterior, fused.margin, fused.tied)
+        return self._outcomes(
+            answer, fused.posterior, fused.margin, fused.tied, block.asked[:, s]
+        )
 
     def _fusion(self, block: _Block) -> Outcomes:
         n_items, _, n_orders, width = block.logp.shape
@@ -307,9 +322,11 @@ class _Maker:
             posterior[rows] = fused.posterior
             margin[rows] = fused.margin
             tied[rows] = fused.tied
-        return self._outcomes(answer, posterior, margin, tied)
+        return self._outcomes(
+            answer, posterior, margin, tied, np.any(block.asked, axis=1)
+        )
 
-    def _vote(self, views: NDArray[np.int64]) -> Outcomes:
+    def _vote(self, views: NDArray[np.int64], asked: NDArray[np.bool_]) -> Outcomes:
         """Plurality of the phase views, shape (n, S, M), order by order."""
         n_items, n_phases, n_orders = views.shape
         there = np.arange(n_phases)[:, None] < self.n_phases[:, None, None]
@@ -327,6 +344,7 @@ class _Maker:
             np.full((*shape, int(self.n_options.max())), np.nan),
             np.full(shape, np.nan),
             (vote.n_tied > 1).reshape(shape) & complete,
+            asked,
         )
 
     def _outcomes(
@@ -335,6 +353,7 @@ class _Maker:
         posterior: NDArray[np.float64],
         margin: NDArray[np.float64],
         tied: NDArray[np.bool_],
+        asked: NDArray[np.bool_],
     ) -> Outcomes:
         there = np.arange(answer.shape[1]) < self.n_orders[:, None]
         answer = np.where(there, answer, -1)
@@ -354,4 +373,5 @@ class _Maker:
             tied=tied & there,
             consensus=np.where(complete, vote.answers, -1),
             consensus_tied=(vote.n_tied > 1) & complete,
+            asked=asked & there,
         )

@@ -1,0 +1,143 @@
+"""What a run found, in a few sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from phasefusion._results import counted
+from phasefusion.report.sections import percent
+
+#: Longest reason in a sentence.
+_MAX_REASON = 160
+
+
+def headline(numbers: Mapping[str, Any]) -> list[str]:
+    """Say in a few sentences what the run found."""
+    lines = []
+    items = numbers["items"]
+    missing = missing_sentence(items)
+    lines.append(
+        f"{items['with_passes']} of {items['questions']} questions, "
+        f"{items['passes']} passes{'.' if missing else ', none of them missing.'}"
+    )
+    lines += [line for line in (missing, _few_left(items), _one_option(items)) if line]
+    accuracy = {
+        arm: values["order_averaged"]["value"]
+        for arm, values in numbers["accuracy"].items()
+        if arm in ("single", "fusion", "union", "dense")
+    }
+    if accuracy and not all(map(math.isnan, accuracy.values())):
+        parts = [
+            f"{arm} {percent(value)} %"
+            for arm, value in accuracy.items()
+            if not math.isnan(value)
+        ]
+        lines.append(
+            f"Accuracy, mean over orders: {', '.join(parts)}{_policy(numbers)}."
+        )
+    flips = numbers["phase_flips"]
+    if flips is not None and flips["consensus"]["pairwise"]["n"]:
+        lines.append(
+            "Another phase of the frame grid changes "
+            f"{percent(flips['consensus']['pairwise']['value'])} % of the consensus "
+            f"answers; {percent(flips['consensus']['any']['value'])} % change over all "
+            "phases."
+        )
+    half = numbers["half_step"]
+    if half is not None:
+        parts = [
+            f"{percent(values['consensus']['value'])} % for {arm}"
+            for arm, values in half["arms"].items()
+            if values["consensus"]["n"]
+        ]
+        if parts:
+            lines.append(f"A half-step shift changes answers: {', '.join(parts)}.")
+    flips = numbers["order_flips"]
+    if flips is not None:
+        values = flips["arms"][flips["by_options_of"]]
+        if values["pairwise"]["n"]:
+            lines.append(
+                f"Another option order changes {percent(values['pairwise']['value'])} "
+                "% of the answers at a fixed phase; "
+                f"{percent(values['any']['value'])} % of the questions change under "
+                "some order."
+            )
+    if "imported" in numbers:
+        from phasefusion.report.imported import headline as imported_headline
+
+        lines += imported_headline(numbers["imported"])
+    return lines
+
+
+def _policy(numbers: Mapping[str, Any]) -> str:
+    """Say what the accuracies do with missing answers, and what the other way gives."""
+    found = {
+        arm: values
+        for arm, values in numbers["accuracy"].items()
+        if values["answered"]["order_averaged"]["n"]
+        < values["missing_wrong"]["order_averaged"]["n"]
+    }
+    if not found:
+        return ""
+    wrong = numbers["items"]["missing_answers"] == "wrong"
+    other = "answered" if wrong else "missing_wrong"
+    parts = [
+        f"{arm} {percent(values[other]['order_averaged']['value'])} %"
+        for arm, values in found.items()
+        if not arm.startswith("phase ") and arm != "vote"
+    ]
+    if wrong:
+        return f" (missing answers count as wrong; answered only: {', '.join(parts)})"
+    return (
+        " (questions that lack a pass are left out; counted as wrong: "
+        f"{', '.join(parts)})"
+    )
+
+
+def _one_option(items: Mapping[str, Any]) -> str:
+    """Say that questions without a choice are there."""
+    n = items["one_option"]
+    if not n:
+        return ""
+    have = "question has" if n == 1 else "questions have"
+    return (
+        f"{n} {have} one option: any answer is right, so every rate leaves "
+        f"{'it' if n == 1 else 'them'} out."
+    )
+
+
+def missing_sentence(items: Mapping[str, Any]) -> str:
+    """Say how many passes are missing and the reason most have; empty for none."""
+    if not items["missing_passes"]:
+        return ""
+    first, *others = items["missing_reasons"]
+    reason = " ".join(first["reason"].split())
+    if len(reason) > _MAX_REASON:
+        reason = reason[: _MAX_REASON - 3] + "..."
+    often = ""
+    if others:
+        often = f"most often ({first['n']} times) "
+        if first["n"] == 1:
+            often = f"for {1 + len(others)} different reasons, such as "
+    n = items["missing_passes"]
+    return (
+        f"{n} of {counted(items['passes'], 'pass', 'passes')} "
+        f"{'is' if n == 1 else 'are'} missing: {often}{reason}"
+    )
+
+
+def _few_left(items: Mapping[str, Any]) -> str:
+    """Warn when missing passes leave fewer than half of the questions to compare."""
+    if items["missing_answers"] == "wrong":
+        return ""
+    lacking = sum(entry["missing_passes"] > 0 for entry in items["dropped"])
+    left = items["with_passes"] - len(items["dropped"])
+    if not lacking or 2 * left >= items["with_passes"]:
+        return ""
+    lack = "lacks one that is" if lacking == 1 else "lack one or more that are"
+    return (
+        f"Only {left} of {items['with_passes']} questions have every pass, and the "
+        f"comparisons of arms rest on them alone; {lacking} {lack} missing."
+    )
