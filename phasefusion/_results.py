@@ -8,16 +8,6 @@ from typing import Any
 
 import numpy as np
 
-
-def counted(n: int, noun: str, plural: str = "") -> str:
-    """Say a number of things: "1 item", "2 items".
-
-    >>> counted(1, "pass", "passes"), counted(0, "finding")
-    ('1 pass', '0 findings')
-    """
-    return f"{n} {noun}" if n == 1 else f"{n} {plural or noun + 's'}"
-
-
 #: Names of counts that say what was left out.
 _DROPPED = ("n_dropped", "n_undefined")
 

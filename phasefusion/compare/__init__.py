@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import orjson
 
+from phasefusion._wording import counted
 from phasefusion.compare._causes import (
     CAUSES,
     MEANING,
@@ -265,12 +266,14 @@ class Comparison:
     def __repr__(self) -> str:
         n = self.outcome.n if self.outcome else 0
         text = f"Comparison({self.a.arm} of {self.a.path} and {self.b.arm} of "
-        text += f"{self.b.path}: {n} of {self.n_common} items"
+        text += f"{self.b.path}: {n} of {counted(self.n_common, 'item')}"
         if self.outcome:
             mean = self.outcome.difference
             text += f", A - B {100 * mean.mean:+.2f} points [{100 * mean.low:.2f}, "
             text += f"{100 * mean.high:.2f}], p={self.outcome.mcnemar.pvalue:.4g}"
-        return text + f", {len(self.items)} items differ)"
+        n_differ = len(self.items)
+        verb = "differs" if n_differ == 1 else "differ"
+        return text + f", {counted(n_differ, 'item')} {verb})"
 
     def _repr_html_(self) -> str:
         from phasefusion.compare._render import html
@@ -394,6 +397,8 @@ def _left_out(
         states = (given.state, other.state)
         if given.info.n_options != other.info.n_options:
             add("another number of options", key)
+        elif given.info.n_options == 1:
+            add("one option: there is nothing to choose", key)
         elif "missing" in states:
             add(f"no pass in {_names(states, 'missing')}", key)
         elif unparsed == "drop" and "unparsed" in states:
@@ -454,7 +459,7 @@ def _differ(a: Side, b: Side, common: list[Key]) -> Proportion:
     for key in common:
         one, other = a.items[key], b.items[key]
         same_content = one.info.n_options == other.info.n_options
-        if not same_content or gold_differs(one, other):
+        if not same_content or gold_differs(one, other) or one.info.n_options == 1:
             continue
         if one.answer is not None and other.answer is not None:
             n += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from phasefusion._results import counted
+from phasefusion._wording import counted
 from phasefusion.compare._causes import MEANING, ItemDifference
 from phasefusion.report import tables
 from phasefusion.report.sections import UNDEFINED, Section
@@ -45,7 +45,11 @@ def _title(made: Comparison) -> str:
 
 def _lines(made: Comparison) -> list[str]:
     n = made.outcome.n if made.outcome else 0
-    first = f"{n} items compared of {made.n_common} that both runs have."
+    have = "both runs have"
+    first = f"{counted(n, 'item')} compared of {made.n_common} that {have}."
+    if made.outcome is not None:
+        n_clusters = made.outcome.difference.n_clusters
+        first += f" Clustered by {made.cluster}: {counted(n_clusters, 'cluster')}."
     return [first, *(f"note: {notice}" for notice in made.notices)]
 
 

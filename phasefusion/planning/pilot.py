@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phasefusion._results import counted
+from phasefusion._wording import counted
 from phasefusion.errors import RecordError, StatisticsError
 from phasefusion.planning._plans import Design, to_json
 from phasefusion.records import read_passes, read_run

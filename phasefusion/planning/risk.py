@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._wording import counted
 from phasefusion.errors import StatisticsError
 from phasefusion.planning._plans import Plan, percent_of
 from phasefusion.stats import smallest_certifiable
@@ -59,13 +60,13 @@ class RiskPlan(Plan):
         if self.allowed_errors < 0:
             allowed = f"none certify: at least {self.n_min} items are needed"
         return [
-            ("sample", f"{self.n} items at the strictest threshold"),
+            ("sample", f"{counted(self.n, 'item')} at the strictest threshold"),
             ("risk to control", percent_of(self.alpha)),
             ("with error probability", percent_of(self.delta)),
             ("true risk", percent_of(self.risk)),
             ("errors allowed", allowed),
             ("chance to certify", percent_of(self.power)),
-            ("smallest sample, without errors", f"{self.n_min} items"),
+            ("smallest sample, without errors", counted(self.n_min, "item")),
         ]
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from phasefusion._results import counted
+from phasefusion._wording import counted
 from phasefusion.report.sections import percent
 
 #: Longest reason in a sentence.
@@ -19,8 +19,9 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
     items = numbers["items"]
     missing = missing_sentence(items)
     lines.append(
-        f"{items['with_passes']} of {items['questions']} questions, "
-        f"{items['passes']} passes{'.' if missing else ', none of them missing.'}"
+        f"{items['with_passes']} of {_questions(items['questions'])}, "
+        f"{counted(items['passes'], 'pass', 'passes')}"
+        f"{'.' if missing else ', none of them missing.'}"
     )
     lines += [line for line in (missing, _few_left(items), _one_option(items)) if line]
     accuracy = {
@@ -69,6 +70,10 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
 
         lines += imported_headline(numbers["imported"])
     return lines
+
+
+def _questions(n: int | None) -> str:
+    return "an unknown number of questions" if n is None else counted(n, "question")
 
 
 def _policy(numbers: Mapping[str, Any]) -> str:

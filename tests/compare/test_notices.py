@@ -38,7 +38,13 @@ def test_identical_answers_on_other_frames(tmp_path):
 
 def test_identical_answers_without_frames(tmp_path):
     notice = compare(*same_twice(tmp_path, {}, {})).notices[0]
-    assert "same evidence? frames are not recorded on both sides" in notice
+    assert notice.startswith(
+        "identical answers on all 8 items; whether both saw the same frames is not "
+        "recorded in A and B, and every text is the same"
+    )
+    assert "evidence" not in notice
+    runs = same_twice(tmp_path / "one", {"frame_indices": [1]}, {})
+    assert "is not recorded in B, and every" in compare(*runs).notices[0]
 
 
 def test_one_different_answer_is_enough(tmp_path):
@@ -123,4 +129,4 @@ def test_other_question_files(tmp_path):
     a = write_run(tmp_path / "a", rows, hashes={"quiz": {"q1": "aa", "q2": "bb"}})
     b = write_run(tmp_path / "b", rows, hashes={"quiz": {"q1": "aa", "q2": "cc"}})
     (notice,) = [n for n in compare(a, b).notices if "question files" in n]
-    assert notice.startswith("1 questions are not the same")
+    assert notice.startswith("1 question is not the same")
