@@ -90,7 +90,7 @@ core += ["python/py_stats.c", "python/py_resample.c"]
 core += ["base/*.c", "grid/*.c", "posterior/*.c", "stats/*.c"]
 modules = [
     extension("_core", core),
-    extension("_frames", ["python/py_frames.c", "base/*.c", "frames/*.c"]),
+    extension("_frames", ["python/py_frames*.c", "base/*.c", "frames/*.c"]),
 ]
 ffmpeg, reason = ffmpeg_flags()
 if ffmpeg is None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from phasefusion import errors
 
 if TYPE_CHECKING:
+    from phasefusion import anchors as anchors
     from phasefusion import audit as audit
     from phasefusion import cache as cache
     from phasefusion import datasets as datasets
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from phasefusion import subtitles as subtitles
     from phasefusion import tinyvlm as tinyvlm
     from phasefusion import video as video
+    from phasefusion.anchors import Anchor, WindowGrid, anchor_grid, find_anchor
     from phasefusion.answers import parse_answer
     from phasefusion.cache import FrameCache
     from phasefusion.compare import Comparison, compare
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Anchor": "anchors",
     "Clip": "video",
     "Comparison": "compare",
     "FrameCache": "cache",
@@ -49,8 +52,11 @@ _HOME = {
     "Subtitles": "subtitles",
     "Video": "video",
     "VideoInfo": "video",
+    "WindowGrid": "anchors",
+    "anchor_grid": "anchors",
     "compare": "compare",
     "evaluate": "evaluate",
+    "find_anchor": "anchors",
     "fuse": "fusion",
     "import_run": "importers",
     "parse_answer": "answers",
@@ -66,9 +72,10 @@ _HOME = {
 }
 _MODULES = {"audit", "cache", "importers", "orders", "pixels", "planning", "samplers"}
 _MODULES |= {"scoring", "simulate", "stats", "subtitles", "tinyvlm", "video"}
-_MODULES |= {"datasets", "harness"}
+_MODULES |= {"anchors", "datasets", "harness"}
 
 __all__ = [
+    "Anchor",
     "Clip",
     "Comparison",
     "FrameCache",
@@ -78,12 +85,16 @@ __all__ = [
     "Subtitles",
     "Video",
     "VideoInfo",
+    "WindowGrid",
     "__version__",
+    "anchor_grid",
+    "anchors",
     "audit",
     "compare",
     "datasets",
     "errors",
     "evaluate",
+    "find_anchor",
     "fuse",
     "harness",
     "import_run",

@@ -202,7 +202,10 @@ def _rows(folder: Path, arm: str) -> Iterator[Mapping[str, Any]]:
 
 def _pass(row: Mapping[str, Any]) -> Pass:
     frames, text = row.get("frame_indices"), row.get("text")
-    answered = row.get("answer") is not None or row.get("logprobs") is not None
+    generated = row.get("path") == "generate"
+    # what a text says is its answer, whatever the probabilities beside it are
+    scored = row.get("logprobs") is not None and not generated
+    answered = row.get("answer") is not None or scored
     answered = answered and row.get("invalid") is None
     return Pass(
         phase_index=int(row["phase_index"]),
@@ -212,7 +215,7 @@ def _pass(row: Mapping[str, Any]) -> Pass:
         text=None if text is None else str(text),
         reason=str(row.get("invalid") or ""),
         answered=answered,
-        unparsed=not answered and row.get("path") == "generate",
+        unparsed=not answered and generated,
     )
 
 

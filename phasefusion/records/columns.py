@@ -86,6 +86,9 @@ class Passes:
         was generated.
     answer : ndarray, shape (n,), int64
         Content index; -1 when the pass is missing.
+    generated : ndarray, shape (n,), bool
+        Whether the answer was read from a text, which may state another option than
+        the most probable one, or none.
     option_mass, seconds : ndarray, shape (n,), float64
         NaN where not recorded.
     invalid : tuple of (str or None)
@@ -103,6 +106,7 @@ class Passes:
     order: NDArray[np.int64]
     logprobs: NDArray[np.float64]
     answer: NDArray[np.int64]
+    generated: NDArray[np.bool_]
     option_mass: NDArray[np.float64]
     seconds: NDArray[np.float64]
     invalid: tuple[str | None, ...]
@@ -260,6 +264,7 @@ def assemble(raw: RawColumns) -> Passes:
         order=orders.take(order_code, axis=0, out=out["order"], mode="clip"),
         logprobs=logprobs,
         answer=answer,
+        generated=_is_generated(raw.texts("path", null=True)),
         option_mass=raw.number["option_mass"],
         seconds=raw.number["seconds"],
         invalid=invalid,
@@ -280,6 +285,12 @@ def _number_items(
     number = np.empty(n_keys, np.int64)
     number[key[first]] = np.arange(len(first))
     return number.take(key, out=out, mode="clip"), first
+
+
+def _is_generated(path: Coded) -> NDArray[np.bool_]:
+    """Tell passes whose answer was read from a text; those that do not say are none."""
+    table = np.array([text == "generate" for text in (*path.table, None)], np.bool_)
+    return table.take(path.code)  # null is -1: the last
 
 
 def _orders(

@@ -98,6 +98,7 @@ FIELDS: dict[str, tuple[bool, bool, Test, str]] = {
     "text": (False, True, _is_text, "a text or null"),
     "option_mass": (False, True, _not_negative, "a number >= 0 or null"),
     "seconds": (False, True, _not_negative, "a number >= 0 or null"),
+    "decode_seconds": (False, True, _not_negative, "a number >= 0 or null"),
     "invalid": (False, True, _is_text, "a text or null"),
     "source": (False, True, lambda v: type(v) is dict, "an object or null"),
 }

@@ -1,14 +1,19 @@
-"""What a run found, in a few sentences."""
+"""The first sentences of a report: what a run found, and what it lacks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phasefusion._wording import counted
+from phasefusion.report.generated import NO_FUSION
+from phasefusion.report.imported import headline as imported_headline
 from phasefusion.report.sections import percent
+from phasefusion.report.stated import sentences as stated_sentences
 
+_ARMS = ("single", "fusion", "union", "dense")
+_MAX_ARMS = 8
 #: Longest reason in a sentence.
 _MAX_REASON = 160
 
@@ -24,20 +29,8 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
         f"{'.' if missing else ', none of them missing.'}"
     )
     lines += [line for line in (missing, _few_left(items), _one_option(items)) if line]
-    accuracy = {
-        arm: values["order_averaged"]["value"]
-        for arm, values in numbers["accuracy"].items()
-        if arm in ("single", "fusion", "union", "dense")
-    }
-    if accuracy and not all(map(math.isnan, accuracy.values())):
-        parts = [
-            f"{arm} {percent(value)} %"
-            for arm, value in accuracy.items()
-            if not math.isnan(value)
-        ]
-        lines.append(
-            f"Accuracy, mean over orders: {', '.join(parts)}{_policy(numbers)}."
-        )
+    lines += [line for line in (_accuracy_sentence(numbers),) if line]
+    lines += stated_sentences(numbers["stated"])
     flips = numbers["phase_flips"]
     if flips is not None and flips["consensus"]["pairwise"]["n"]:
         lines.append(
@@ -65,22 +58,47 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
                 f"{percent(values['any']['value'])} % of the questions change under "
                 "some order."
             )
+    if numbers.get("generated") and "vote" in numbers["accuracy"]:
+        lines.append(NO_FUSION)
+    if numbers.get("figure") and not numbers["figure"]["is_further"]:
+        figure = numbers["figure"]
+        where = f", section {figure['section']}" if figure["section"] else ""
+        lines.append(
+            f"The figure of this protocol (in brackets the paper's{where}): "
+            f"{figure['reproduces']}."
+        )
     if "imported" in numbers:
-        from phasefusion.report.imported import headline as imported_headline
-
         lines += imported_headline(numbers["imported"])
     return lines
+
+
+def _accuracy_sentence(numbers: Mapping[str, Any]) -> str:
+    """Name the accuracy of the arms, of a run without arms of ours that of its own."""
+    values = {
+        arm: rates["order_averaged"]["value"]
+        for arm, rates in numbers["accuracy"].items()
+        if not math.isnan(rates["order_averaged"]["value"])
+    }
+    usual = [*_ARMS, *(["vote"] if "fusion" not in values else [])]
+    arms = [arm for arm in usual if arm in values] or list(values)
+    if not arms:
+        return ""
+    parts = [f"{arm} {percent(values[arm])} %" for arm in arms[:_MAX_ARMS]]
+    if len(arms) > len(parts):
+        parts.append(f"{len(arms) - len(parts)} more in the table")
+    over = ", mean over orders" if numbers["order_flips"] is not None else ""
+    return f"Accuracy{over}: {', '.join(parts)}{_policy(numbers, arms[:_MAX_ARMS])}."
 
 
 def _questions(n: int | None) -> str:
     return "an unknown number of questions" if n is None else counted(n, "question")
 
 
-def _policy(numbers: Mapping[str, Any]) -> str:
+def _policy(numbers: Mapping[str, Any], arms: Sequence[str]) -> str:
     """Say what the accuracies do with missing answers, and what the other way gives."""
     found = {
         arm: values
-        for arm, values in numbers["accuracy"].items()
+        for arm, values in ((arm, numbers["accuracy"][arm]) for arm in arms)
         if values["answered"]["order_averaged"]["n"]
         < values["missing_wrong"]["order_averaged"]["n"]
     }
@@ -91,7 +109,6 @@ def _policy(numbers: Mapping[str, Any]) -> str:
     parts = [
         f"{arm} {percent(values[other]['order_averaged']['value'])} %"
         for arm, values in found.items()
-        if not arm.startswith("phase ") and arm != "vote"
     ]
     if wrong:
         return f" (missing answers count as wrong; answered only: {', '.join(parts)})"

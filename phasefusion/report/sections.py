@@ -38,7 +38,15 @@ class Section:
 
 def sections(numbers: Mapping[str, Any]) -> list[Section]:
     """Lay the numbers of a report out; parts that were not measured are left out."""
+    from phasefusion.report.figures.table import sections as figure_sections
+    from phasefusion.report.generated import section as generated_section
+
+    figure = numbers.get("figure")
+    own = figure_sections(figure)
+    is_further = figure is not None and figure["is_further"]
     found = [
+        *([] if is_further else own),
+        generated_section(numbers.get("generated")),
         _accuracy(numbers),
         _comparisons(numbers),
         _half_step(numbers),
@@ -48,6 +56,7 @@ def sections(numbers: Mapping[str, Any]) -> list[Section]:
         _consistency(numbers),
         _posteriors(numbers),
         _letters(numbers),
+        *(own if is_further else []),
         _types(numbers),
         *_imported(numbers),
         _dropped(numbers),
@@ -161,8 +170,9 @@ def _comparisons(numbers: Mapping[str, Any]) -> Section | None:
         )
         for entry in numbers["comparisons"]
     ]
+    pool = numbers["comparisons"][0]["arm"] if rows else "fusion"
     return Section(
-        "Fusion against the other arms",
+        f"{pool.capitalize()} against the other arms",
         (
             "arm",
             "all orders",
@@ -175,9 +185,9 @@ def _comparisons(numbers: Mapping[str, Any]) -> Section | None:
             "n",
         ),
         tuple(rows),
-        "Points of accuracy, fusion minus the other arm, on the same questions. Gained "
-        "and lost: consensus answers that only fusion, and only the other arm, has "
-        "right. p is McNemar's, exact and two-sided.",
+        f"Points of accuracy, {pool} minus the other arm, on the same questions. "
+        f"Gained and lost: consensus answers that only {pool}, and only the other arm, "
+        "has right. p is McNemar's, exact and two-sided.",
     )
 
 
@@ -328,7 +338,7 @@ def _consistency(numbers: Mapping[str, Any]) -> Section:
             f"{percent(values['robust'])} % of the questions, below 0.55 (fragile) in "
             f"{percent(values['fragile'])} %."
         )
-    if values["configurations"]:
+    if values["configurations"] > 1:
         notes.append(
             f"Accuracy over {_configurations(values)}: mean "
             f"{percent(values['mean_accuracy'])} %, standard deviation "
@@ -353,13 +363,23 @@ _THRESHOLDS = (
 
 
 def _configurations(values: Mapping[str, Any]) -> str:
-    """Name what the accuracies were taken over."""
+    """Name what the accuracies were taken over.
+
+    Orders that were drawn by question have a number in common and nothing else.
+    """
     phases = values["configuration_phases"]
     orders = values["configurations"] // phases
+    which = (
+        "those that all questions share"
+        if values["shared_orders"]
+        else "numbered by question, for questions have orders of their own"
+    )
+    arm = values["configuration_arm"]
+    of = "" if arm in ("phases", "single") else f" of {arm}"
     return (
         f"{values['configurations']} configurations ({phases} "
         f"{'phase' if phases == 1 else 'phases'} x {orders} option "
-        f"{'order' if orders == 1 else 'orders'}, those that all questions share)"
+        f"{'order' if orders == 1 else 'orders'}, {which}){of}"
     )
 
 

@@ -15,6 +15,7 @@ from phasefusion.records import ARMS as RECORDED
 from phasefusion.records import Passes
 from phasefusion.report.card import sampling_card
 from phasefusion.report.items import Column, ItemColumns, Right, contributions
+from phasefusion.report.stated import stated_answers
 from phasefusion.report.table import Table
 from phasefusion.stats import (
     attention_units,
@@ -53,6 +54,9 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         By section. Nothing in it depends on when, where or in how many pieces the run
         was made; timing is a matter of `timing`.
     """
+    from phasefusion.report.figures import figure
+    from phasefusion.report.generated import generated
+
     settings = run.get("settings", {})
     columns = contributions(table)
     everywhere = _complete(columns.consensus.values(), table)
@@ -60,6 +64,7 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "format": FORMAT,
         "protocol": settings.get("protocol"),
         "items": _items(run, passes, table),
+        "stated": stated_answers(passes),
         "accuracy": _accuracy(table, columns, everywhere),
         "comparisons": _comparisons(columns, everywhere),
         "phase_flips": _phase_flips(table, columns),
@@ -73,6 +78,8 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "letters": _letters(passes, table),
         "by_type": _by_type(table, columns, everywhere),
         "card": sampling_card(run),
+        "generated": generated(passes, settings),
+        "figure": figure(passes, settings),
     }
 
 
@@ -180,27 +187,28 @@ def _rates(right: Right, chosen: NDArray[np.bool_]) -> Numbers:
 
 
 def _comparisons(columns: ItemColumns, everywhere: NDArray[np.bool_]) -> list[Numbers]:
-    """Fusion against every other arm, on the same items."""
-    if "fusion" not in columns.arms:
+    """Fusion, or the vote without posteriors, against every other arm."""
+    pool = "fusion" if "fusion" in columns.arms else "vote"
+    if pool not in columns.arms:
         return []
     found = []
     for arm in _COMPARED:
-        if arm not in columns.arms:
+        if arm not in columns.arms or arm == pool:
             continue
-        mean = columns.accuracy["fusion"] - columns.accuracy[arm]
+        mean = columns.accuracy[pool] - columns.accuracy[arm]
         usable = everywhere & ~np.isnan(mean)
         found.append(
             {
-                "arm": "fusion",
+                "arm": pool,
                 "against": arm,
                 "n": int(usable.sum()),
                 "order_averaged_points": _points(mean[usable]),
                 "first_order": _paired(
-                    columns.first_order["fusion"][usable],
+                    columns.first_order[pool][usable],
                     columns.first_order[arm][usable],
                 ),
                 "consensus": _paired(
-                    columns.consensus["fusion"][usable], columns.consensus[arm][usable]
+                    columns.consensus[pool][usable], columns.consensus[arm][usable]
                 ),
             }
         )
@@ -346,10 +354,11 @@ def _middle(values: Sequence[T | None]) -> list[T]:
 def _grid_of(settings: Mapping[str, Any], arm: str) -> PhaseGrid | None:
     """Return the unshifted grid of an arm, derived ones included."""
     for entry in settings.get("arms", ()):
-        if entry["arm"] == arm and not entry["shifted"]:
-            return PhaseGrid.from_dict(
-                {k: v for k, v in entry.items() if k not in ("arm", "shifted")}
-            )
+        if entry["arm"] == arm and not entry["shifted"] and "budget" in entry:
+            whole = settings["grid"]
+            # random origins are none of the arm's
+            own = {name: entry[name] for name in whole if entry[name] is not None}
+            return PhaseGrid.from_dict(whole | own)
     if arm == "single" and "grid" in settings:
         grid = PhaseGrid.from_dict(settings["grid"])
         return PhaseGrid(grid.budget, 1, grid.origin, by=grid.by, short=grid.short)
@@ -385,6 +394,8 @@ def _consistency(table: Table, columns: ItemColumns) -> Numbers:
         ),
         "configurations": len(configurations),
         "configuration_phases": max(1, len(table.phase_names)),
+        "configuration_arm": "phases" if table.phase_names else columns.arms[0],
+        "shared_orders": table.shared_orders,
     }
 
 
