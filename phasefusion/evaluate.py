@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from phasefusion._cached_clips import as_cache
 from phasefusion._description import describe_run
@@ -32,7 +30,7 @@ from phasefusion.video import CacheArgument
 if TYPE_CHECKING:
     from phasefusion.grid import By, Origin, Short
     from phasefusion.progress import Listener
-    from phasefusion.protocols.arms import Value
+    from phasefusion.protocols.arms import Arm, Value
     from phasefusion.records import Passes
     from phasefusion.report import Report
     from phasefusion.scoring.protocol import Scorer
@@ -176,10 +174,7 @@ def evaluate(
         If `threads` is out of range; with ``on_error="raise"``, if a video or a frame
         does not decode.
     """
-    if on_error not in ("mark", "raise"):
-        raise DatasetError(f'on_error must be "mark" or "raise", not {on_error!r}')
-    if limit is not None and limit < 1:
-        raise DatasetError(f"limit must be >= 1, not {limit}")
+    _check_choices(on_error, limit)
     crew = hire(engine, scorer)
     shard = as_shard(shard)
     threads = check_threads(threads)
@@ -203,34 +198,35 @@ def evaluate(
         check_stages(shard, plan)
         out, chosen = shard.folder(out), shard.part(items, limit)
         about |= shard.to_dict()
+    orders_of = {k: plan.orders_of(k) for k in {len(item.options) for item in items}}
     frames = None if cache is None else as_cache(cache)
     with crew:  # before anything starts, so that nothing is left when that fails
         facts = crew.prepare(plan) | {"questions_sha256": source["sha256"]}
-        description = describe_run(plan, facts, seed=seed, on_error=on_error)
-        with RunWriter(out, description | about) as writer:
-            runner = Runner(
-                scorer=crew.prepared.scorer,
-                writer=writer,
-                arms=(),
-                orders_of=_orders_of(plan, items),
-                seed=seed,
-                threads=threads,
-                on_error=on_error,
-                cache=frames,
-                variants=crew.prepared.variants,
-            )
-            n_before = len(writer.done)
-            for stage in plan.stages:
-                if stage.share < 1:
-                    passes = read_passes(out)
-                    chosen = lowest_margins(passes, chosen, stage.share, seed)
-                crew.run(replace(runner, arms=stage.arms), chosen, progress)
-            return Run(Path(out), len(writer.done), len(writer.done) - n_before)
+        described = describe_run(plan, facts, seed=seed, on_error=on_error)
+        options = orders_of, seed, threads, on_error, frames, crew.prepared.variants
+        with RunWriter(out, described | about) as writer:
+            n_old = len(writer.done)
+            for arms, some in _stages(plan, chosen, out, seed):
+                runner = Runner(crew.prepared.scorer, writer, arms, *options)
+                crew.run(runner, some, progress)
+            return Run(Path(out), len(writer.done), len(writer.done) - n_old)
 
 
-def _orders_of(plan: Plan, items: Sequence[Item]) -> dict[int, NDArray[np.int64]]:
-    """Return the orders of every number of options that there is."""
-    return {k: plan.orders_of(k) for k in {len(item.options) for item in items}}
+def _check_choices(on_error: str, limit: int | None) -> None:
+    if on_error not in ("mark", "raise"):
+        raise DatasetError(f'on_error must be "mark" or "raise", not {on_error!r}')
+    if limit is not None and limit < 1:
+        raise DatasetError(f"limit must be >= 1, not {limit}")
+
+
+def _stages(
+    plan: Plan, chosen: Sequence[Item], out: str | Path, seed: int
+) -> Iterator[tuple[Sequence[Arm], Sequence[Item]]]:
+    """Yield arms and their questions, which may follow from what was scored before."""
+    for stage in plan.stages:
+        if stage.share < 1:
+            chosen = lowest_margins(read_passes(out), chosen, stage.share, seed)
+        yield stage.arms, chosen
 
 
 def _questions(

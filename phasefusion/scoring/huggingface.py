@@ -199,10 +199,9 @@ class HFOptionScorer:
         self._asker = Asker(
             tokenizer, family, prompt=prompt, score=score, variants=letter_variants
         )
-        pad_id = tokenizer.pad_token_id
         self._passes = ForwardPasses(
             self._model,
-            pad_id=0 if pad_id is None else int(pad_id),
+            pad_id=int(tokenizer.pad_token_id or 0),
             batch_size=batch_size,
             reuse_prefix=reuse_prefix,
             check_reuse=isinstance(family, ThroughProcessor),
