@@ -32,7 +32,6 @@ from phasefusion.harness.lmms_requests import (
     read_request,
     repeated_ids,
 )
-from phasefusion.harness.prompts import with_prompt
 from phasefusion.harness.session import Session
 from phasefusion.scoring.letters import first_equal
 
@@ -298,7 +297,7 @@ class PhaseFusion(_Model):
 
     def _scorer(self, asked: Asked) -> Scorer:
         prompt = one_turn(asked.messages, asked.shown, self._system)
-        scorer: Scorer = with_prompt(self._own, prompt)
+        scorer: Scorer = self._own.with_prompt(prompt)
         return scorer
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import io
 import threading
 import urllib.parse
@@ -171,9 +172,7 @@ class OpenAIScorer:
                 f"concurrency {concurrency} must be 1..256, and top_logprobs "
                 f"{top_logprobs} 1..1000"
             )
-        self._prompt = PromptTemplate() if prompt is None else prompt
-        if not self._prompt.lists_letters:
-            raise ScoringError("the prompt must show {options} with their {letter}")
+        self._prompt = _checked(PromptTemplate() if prompt is None else prompt)
         self._endpoint = Endpoint(
             base_url, api_key, dict(headers or {}), timeout_s, retries, backoff_s
         )
@@ -244,6 +243,12 @@ class OpenAIScorer:
     ) -> tuple[int, int] | None:
         """Return the size that frames are sent at; None as decoded."""
         return self._size
+
+    def with_prompt(self, prompt: PromptTemplate) -> OpenAIScorer:
+        """Return a scorer of the same model that shows questions in another prompt."""
+        twin = copy.copy(self)
+        twin._prompt = _checked(prompt)
+        return twin
 
     def describe(self) -> dict[str, Any]:
         """Return what is needed to repeat the scores, without the key."""
@@ -422,6 +427,12 @@ def _jpeg_bytes(pixels: NDArray[np.uint8]) -> bytes:
     out = io.BytesIO()
     Image.fromarray(pixels).save(out, "JPEG", quality=_JPEG_QUALITY, subsampling=0)
     return out.getvalue()
+
+
+def _checked(prompt: PromptTemplate) -> PromptTemplate:
+    if not prompt.lists_letters:
+        raise ScoringError("the prompt must show {options} with their {letter}")
+    return prompt
 
 
 def _check(name: str, value: object, allowed: Sequence[object]) -> None:

@@ -25,7 +25,12 @@ from phasefusion.errors import (
     UsageError,
 )
 from phasefusion.harness.knobs import Knobs
-from phasefusion.harness.prompts import AsShown, find_options, with_prompt
+from phasefusion.harness.prompts import (
+    AsShown,
+    find_options,
+    prompt_source,
+    with_prompt,
+)
 from phasefusion.harness.session import NO_POSTERIORS, Session
 
 if TYPE_CHECKING:
@@ -192,7 +197,7 @@ class VLMEvalKitModel:
 
     def _described(self) -> dict[str, Any]:
         described = describe_scorer(self._scorer)
-        return {**described, "prompt": {"text": "as the data set makes it"}}
+        return {**described, "prompt": prompt_source(self._scorer, described)}
 
     def close(self) -> None:
         """Close the run folder; a later question opens it again."""

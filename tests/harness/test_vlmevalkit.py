@@ -76,6 +76,8 @@ def test_runner(tmp_path):
         assert lengths["ABCDE".index(answer)] == max(lengths)
     with open(tmp_path / "side" / "passes.jsonl") as file:
         rows = [json.loads(line) for line in file]
+    described = json.loads((tmp_path / "side" / "run.json").read_text())["settings"]
+    assert described["scorer"]["prompt"]["text"].startswith("the scorer's own")
     assert {row["budget"] for row in rows} == {4}
     assert {row["benchmark"] for row in rows} == {"Stand-In"}
     assert {row["gold"] for row in rows} == {None}
@@ -116,6 +118,8 @@ def test_a_hugging_face_model_by_its_folder(tmp_path):
         progress=False,
     )  # fmt: skip
     assert answers == ["ABCDE"[k] for k in _fused(run)]
+    described = json.loads((tmp_path / "side" / "run.json").read_text())["settings"]
+    assert described["scorer"]["prompt"] == {"text": "as the data set makes it"}
     with open(tmp_path / "side" / "passes.jsonl") as file:
         golds = {json.loads(line)["gold"] for line in file}
     assert golds == {item.gold for item in ITEMS}
