@@ -213,16 +213,15 @@ class OpenAIScorer:
         text = check_question(question)
         clean = clean_options(options)
         table = check_orders(orders, len(clean.texts))
-        notes = list(clean.notes)
-        pass_notes = {}
+        pass_notes: dict[tuple[int, int], str] = {}
         logprobs = np.full((len(clip.frames), *table.shape), np.nan)
         mass = np.full(logprobs.shape[:2], np.nan)
         passes = []
         for s in range(len(clip.frames)):
             missing = np.flatnonzero(clip.missing[s])
             if missing.size:
-                frame = int(clip.indices[s, missing[0]])
-                notes.append(f"phase {s}: frame {frame} could not be decoded")
+                why = f"frame {clip.indices[s, missing[0]]} could not be decoded"
+                pass_notes |= {(s, m): why for m in range(len(table))}
                 continue
             media = tuple(self._media(clip.frames[s], clip.times_s[s]))
             for m, order in enumerate(table):
@@ -236,7 +235,7 @@ class OpenAIScorer:
             if note:
                 pass_notes[one.s, one.m] = note
         merged = merge_repeats(logprobs, clean.first)
-        return OptionScores(merged, mass, table, "letter", tuple(notes), pass_notes)
+        return OptionScores(merged, mass, table, "letter", clean.notes, pass_notes)
 
     def frame_size(
         self, height_px: int, width_px: int, n_frames: int

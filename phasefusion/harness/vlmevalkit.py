@@ -25,6 +25,7 @@ from phasefusion.errors import (
     UsageError,
 )
 from phasefusion.harness.knobs import Knobs
+from phasefusion.harness.posteriors import cache_identity
 from phasefusion.harness.prompts import (
     AsShown,
     find_options,
@@ -70,7 +71,8 @@ class VLMEvalKitModel:
     Raises
     ------
     UsageError, GridError
-        If a knob cannot be; or if the scorer gives generated answers alone.
+        If a knob cannot be; if the scorer gives generated answers alone, or with a
+        cache does not say what it computes.
     """
 
     VIDEO_LLM = True
@@ -89,6 +91,8 @@ class VLMEvalKitModel:
         if self._knobs.timestamps == "base":
             raise UsageError("timestamps=base is for lmms-eval's phasefusion_wrap")
         self._scorer = _made(scorer, self._knobs, rest)
+        if self._knobs.cache:  # refused before a data set is loaded
+            cache_identity(self._described(), {})
         self._answer_key = answer_key
         self._session: Session | None = None
         self._dump_image: Callable[..., Any] | None = None

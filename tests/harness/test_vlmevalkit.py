@@ -178,9 +178,8 @@ def prompt_of(item, video=None):
 def test_a_cache_serves_one_scorer_alone(tmp_path):
     given = {"phases": 1, "budget": 2, "cache": str(tmp_path / "p.db")}
     for anonymous in (Prefers(0), pf.wrap(darker, returns="logits", name="mine")):
-        model = VLMEvalKitModel(anonymous, **given)
         with pytest.raises(UsageError, match="cache= needs a scorer that says what"):
-            model.generate(prompt_of(ITEMS[0]))
+            VLMEvalKitModel(anonymous, **given)
     said = []
     for scorer in (Prefers(0, "a"), Prefers(1, "b"), Prefers(1, "a")):
         model = VLMEvalKitModel(scorer, **given)
