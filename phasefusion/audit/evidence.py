@@ -192,8 +192,9 @@ def _of_arm(columns: Any, arm: str, run: Source) -> Any:
 def correct(run: Source, arm: str, over: str = "consensus") -> Column:
     """Whether an arm is right, by item.
 
-    By its 'consensus' over the orders, in the 'first' order, or the share of 'orders';
-    missing without an answer in every order, or without gold.
+    By its 'consensus' over the orders, in the 'first' order, or the share of 'orders'.
+    Without an answer in every order an item of an imported run is wrong, as in its
+    report, and one of a run made here is missing; so is one without gold.
     """
     _, columns, ids = _items(run)
     kinds = {

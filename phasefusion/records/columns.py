@@ -241,6 +241,10 @@ def assemble(raw: RawColumns) -> Passes:
     )
     for name in ("option_mass", "seconds"):
         raw.demand(~(raw.number[name] < 0.0), f"{name} is below 0")
+    for name in ("question_id", "arm"):
+        raw.demand(np.array("" not in raw.coded[name].table), f"{name} is empty")
+    above = (raw.logprobs > rules.ABOVE_ZERO) & (raw.logprobs < np.inf)
+    raw.demand(~above, "a log-probability is above 0")
     logprobs = _logprobs(raw, n_options, out["logprobs"])
     answer = raw.integers("answer", null=-1, below=n_options, out=out["answer"])
     invalid = _mark_invalid(raw, n_options, logprobs, answer)
@@ -493,10 +497,11 @@ def _fatal(row: Row) -> Iterator[rules.Problem]:
             continue
         if kind == "not finite" and name == "logprobs":
             continue
-        if name in AS_TEXT and row.get(name) is not None:
+        if name in AS_TEXT and row.get(name) not in (None, ""):
             continue
         if name in READ:
             odd = True
             yield kind, name, message
     if not odd:
         yield from rules.lengths(row)
+        yield from rules.above_zero(row)

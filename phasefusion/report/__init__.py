@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from phasefusion._wording import counted
 from phasefusion.errors import RecordError
 from phasefusion.records import iter_passes, read_passes, read_run
 from phasefusion.records.files import IMPORTED
@@ -118,9 +119,11 @@ class Report:
 
     def __repr__(self) -> str:
         items = self.numbers["items"]
+        n_items = counted(items["with_passes"], "item")
+        n_passes = counted(items["passes"], "pass", "passes")
         return (
-            f"Report({self.numbers['protocol']}, {items['with_passes']} items, "
-            f"{items['passes']} passes, fpc={self.fpc:.4f}, ooc={self.ooc:.4f})"
+            f"Report({self.numbers['protocol']}, {n_items}, {n_passes}, "
+            f"fpc={self.fpc:.4f}, ooc={self.ooc:.4f})"
         )
 
     def _repr_html_(self) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from phasefusion._wording import counted
 from phasefusion.report.generated import NO_FUSION
 from phasefusion.report.imported import headline as imported_headline
 from phasefusion.report.sections import percent
@@ -23,10 +24,11 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
     items = numbers["items"]
     missing = missing_sentence(items)
     lines.append(
-        f"{items['with_passes']} of {items['questions']} questions, "
-        f"{items['passes']} passes{'.' if missing else ', none of them missing.'}"
+        f"{items['with_passes']} of {_questions(items['questions'])}, "
+        f"{counted(items['passes'], 'pass', 'passes')}"
+        f"{'.' if missing else ', none of them missing.'}"
     )
-    lines += [line for line in (missing, _few_left(items)) if line]
+    lines += [line for line in (missing, _few_left(items), _one_option(items)) if line]
     lines += [line for line in (_accuracy_sentence(numbers),) if line]
     lines += stated_sentences(numbers["stated"])
     flips = numbers["phase_flips"]
@@ -85,7 +87,47 @@ def _accuracy_sentence(numbers: Mapping[str, Any]) -> str:
     if len(arms) > len(parts):
         parts.append(f"{len(arms) - len(parts)} more in the table")
     over = ", mean over orders" if numbers["order_flips"] is not None else ""
-    return f"Accuracy{over}: {', '.join(parts)}."
+    return f"Accuracy{over}: {', '.join(parts)}{_policy(numbers, arms[:_MAX_ARMS])}."
+
+
+def _questions(n: int | None) -> str:
+    return "an unknown number of questions" if n is None else counted(n, "question")
+
+
+def _policy(numbers: Mapping[str, Any], arms: Sequence[str]) -> str:
+    """Say what the accuracies do with missing answers, and what the other way gives."""
+    found = {
+        arm: values
+        for arm, values in ((arm, numbers["accuracy"][arm]) for arm in arms)
+        if values["answered"]["order_averaged"]["n"]
+        < values["missing_wrong"]["order_averaged"]["n"]
+    }
+    if not found:
+        return ""
+    wrong = numbers["items"]["missing_answers"] == "wrong"
+    other = "answered" if wrong else "missing_wrong"
+    parts = [
+        f"{arm} {percent(values[other]['order_averaged']['value'])} %"
+        for arm, values in found.items()
+    ]
+    if wrong:
+        return f" (missing answers count as wrong; answered only: {', '.join(parts)})"
+    return (
+        " (questions that lack a pass are left out; counted as wrong: "
+        f"{', '.join(parts)})"
+    )
+
+
+def _one_option(items: Mapping[str, Any]) -> str:
+    """Say that questions without a choice are there."""
+    n = items["one_option"]
+    if not n:
+        return ""
+    have = "question has" if n == 1 else "questions have"
+    return (
+        f"{n} {have} one option: any answer is right, so every rate leaves "
+        f"{'it' if n == 1 else 'them'} out."
+    )
 
 
 def missing_sentence(items: Mapping[str, Any]) -> str:
@@ -96,15 +138,22 @@ def missing_sentence(items: Mapping[str, Any]) -> str:
     reason = " ".join(first["reason"].split())
     if len(reason) > _MAX_REASON:
         reason = reason[: _MAX_REASON - 3] + "..."
-    often = f"most often ({first['n']} times) " if others else ""
+    often = ""
+    if others:
+        often = f"most often ({first['n']} times) "
+        if first["n"] == 1:
+            often = f"for {1 + len(others)} different reasons, such as "
+    n = items["missing_passes"]
     return (
-        f"{items['missing_passes']} of {items['passes']} passes are missing: "
-        f"{often}{reason}"
+        f"{n} of {counted(items['passes'], 'pass', 'passes')} "
+        f"{'is' if n == 1 else 'are'} missing: {often}{reason}"
     )
 
 
 def _few_left(items: Mapping[str, Any]) -> str:
     """Warn when missing passes leave fewer than half of the questions to compare."""
+    if items["missing_answers"] == "wrong":
+        return ""
     lacking = sum(entry["missing_passes"] > 0 for entry in items["dropped"])
     left = items["with_passes"] - len(items["dropped"])
     if not lacking or 2 * left >= items["with_passes"]:

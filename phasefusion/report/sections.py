@@ -103,6 +103,13 @@ def _rate(rate: Mapping[str, Any]) -> str:
 
 def _accuracy(numbers: Mapping[str, Any]) -> Section:
     rows = []
+    wrong = numbers["items"]["missing_answers"] == "wrong"
+    other = "answered" if wrong else "missing_wrong"
+    # both ways to count what is missing, where they are not the same
+    differs = any(
+        values[other]["order_averaged"]["n"] != values["order_averaged"]["n"]
+        for values in numbers["accuracy"].values()
+    )
     for arm, values in numbers["accuracy"].items():
         cost = numbers["cost"].get(arm, {})
         rows.append(
@@ -114,8 +121,15 @@ def _accuracy(numbers: Mapping[str, Any]) -> Section:
                 _rate(values["first_order"]),
                 percent(values["consensus"]["value"]),
                 str(values["consensus"]["n"]),
+                *(_other_way(values[other]) if differs else ()),
             )
         )
+    which = (
+        "Questions that every arm was asked; a missing answer counts as wrong. "
+        if wrong
+        else "Questions that carry every arm; those that lack a pass are left out. "
+    )
+    label = "answered only, %" if wrong else "missing as wrong, %"
     return Section(
         "Accuracy",
         (
@@ -126,12 +140,19 @@ def _accuracy(numbers: Mapping[str, Any]) -> Section:
             "first order, %",
             "consensus",
             "n",
+            *((label, "of") if differs else ()),
         ),
         tuple(rows),
-        "Questions that carry every arm. All orders: mean over the option orders; "
-        "consensus: the plurality over them, in percent. 95 % Wilson intervals over "
-        "questions. Units of attention: frames squared, summed over passes.",
+        f"{which}All orders: mean over the option orders; consensus: the plurality "
+        "over them, in percent. 95 % Wilson intervals over questions. Units of "
+        "attention: frames squared, summed over passes.",
     )
+
+
+def _other_way(values: Mapping[str, Any]) -> tuple[str, str]:
+    """Accuracy over all orders with the other count of missing answers, and its n."""
+    rate = values["order_averaged"]
+    return percent(rate["value"]), str(rate["n"])
 
 
 def _comparisons(numbers: Mapping[str, Any]) -> Section | None:
@@ -490,11 +511,18 @@ def _of(rates: Mapping[str, Any], arm: str) -> str:
 
 def _dropped(numbers: Mapping[str, Any]) -> Section:
     dropped: Sequence[Mapping[str, Any]] = numbers["items"]["dropped"]
+    title = f"Left out ({len(dropped)})"
     note = "Questions that lack a pass; rates that need it leave them out."
+    if numbers["items"]["missing_answers"] == "wrong":
+        title = f"Not answered ({len(dropped)})"
+        note = (
+            "Questions that lack an answer; accuracy counts them as wrong where they "
+            "were asked, rates of changed answers leave them out."
+        )
     if len(dropped) > _MAX_DROPPED:
         note += f" {len(dropped) - _MAX_DROPPED} more are in the JSON report."
     return Section(
-        f"Left out ({len(dropped)})",
+        title,
         ("question", "missing passes", "reason"),
         tuple(
             (

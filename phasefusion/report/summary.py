@@ -14,7 +14,7 @@ from phasefusion.grid import PhaseGrid
 from phasefusion.records import ARMS as RECORDED
 from phasefusion.records import Passes
 from phasefusion.report.card import sampling_card
-from phasefusion.report.items import Column, ItemColumns, contributions
+from phasefusion.report.items import Column, ItemColumns, Right, contributions
 from phasefusion.report.stated import stated_answers
 from phasefusion.report.table import Table
 from phasefusion.stats import (
@@ -65,7 +65,7 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "protocol": settings.get("protocol"),
         "items": _items(run, passes, table),
         "stated": stated_answers(passes),
-        "accuracy": _accuracy(columns, everywhere),
+        "accuracy": _accuracy(table, columns, everywhere),
         "comparisons": _comparisons(columns, everywhere),
         "phase_flips": _phase_flips(table, columns),
         "order_flips": _order_flips(table, columns),
@@ -146,6 +146,8 @@ def _items(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "questions": run.get("questions", {}).get("n"),
         "with_passes": len(table.items),
         "without_gold": int((table.gold < 0).sum()),
+        "one_option": int((table.n_options == 1).sum()),
+        "missing_answers": "wrong" if table.missing_is_wrong else "left out",
         "passes": len(passes),
         "missing_passes": int(missing.sum()),
         "missing_reasons": [
@@ -156,14 +158,31 @@ def _items(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
     }
 
 
-def _accuracy(columns: ItemColumns, everywhere: NDArray[np.bool_]) -> Numbers:
+def _accuracy(
+    table: Table, columns: ItemColumns, everywhere: NDArray[np.bool_]
+) -> Numbers:
+    """Accuracy by arm, by the policy of the run, and by either policy.
+
+    "answered" is of the questions with an answer, "missing_wrong" of all that every arm
+    was asked; the one that the policy says stands above both.
+    """
+    asked = _complete(
+        (right.consensus for right in columns.missing_wrong.values()), table
+    )
+    found = {}
+    for arm in columns.arms:
+        answered = _rates(columns.answered[arm], everywhere)
+        missing_wrong = _rates(columns.missing_wrong[arm], asked)
+        headline = missing_wrong if table.missing_is_wrong else answered
+        found[arm] = headline | {"answered": answered, "missing_wrong": missing_wrong}
+    return found
+
+
+def _rates(right: Right, chosen: NDArray[np.bool_]) -> Numbers:
     return {
-        arm: {
-            "order_averaged": rate(columns.accuracy[arm], everywhere),
-            "first_order": rate(columns.first_order[arm], everywhere),
-            "consensus": rate(columns.consensus[arm], everywhere),
-        }
-        for arm in columns.arms
+        "order_averaged": rate(right.order_averaged, chosen),
+        "first_order": rate(right.first_order, chosen),
+        "consensus": rate(right.consensus, chosen),
     }
 
 
@@ -205,6 +224,8 @@ def _paired(ours: Column, theirs: Column) -> Numbers:
 
     Without a question in them nothing was tested: p is NaN then.
     """
+    both = ~(np.isnan(ours) | np.isnan(theirs))
+    ours, theirs = ours[both], theirs[both]
     only_ours = int(((ours == 1) & (theirs == 0)).sum())
     only_theirs = int(((ours == 0) & (theirs == 1)).sum())
     return {
@@ -356,8 +377,8 @@ def _consistency(table: Table, columns: ItemColumns) -> Numbers:
     fpc, ooc = rate(1 - over_phases.pairwise), rate(1 - over_orders.pairwise)
     both = (fpc["value"], ooc["value"])
     defined = not any(map(math.isnan, both))
-    configurations = _configurations(table)
-    pooled = ~np.isnan(table.pooled_top)
+    configurations = _configurations(table, columns)
+    pooled = ~np.isnan(table.pooled_top) & (table.n_options > 1)
     return {
         "fpc": {"pairwise": fpc, "unanimous": rate(1 - over_phases.any)},
         "ooc": {"pairwise": ooc, "unanimous": rate(1 - over_orders.any)},
@@ -378,13 +399,15 @@ def _consistency(table: Table, columns: ItemColumns) -> Numbers:
     }
 
 
-def _configurations(table: Table) -> list[float]:
+def _configurations(table: Table, columns: ItemColumns) -> list[float]:
     """Accuracy of every phase with every order that all items have."""
     names = table.phase_names or tuple(arm for arm, _ in table.arms)[:1]
     answers = np.stack([table.arms[name, False].answer for name in names], axis=1)
-    usable = table.gold >= 0
+    there = np.arange(table.order.shape[1]) < table.n_orders[:, None]
+    usable = np.ones(len(table.items), bool)
     for name in names:
-        usable = usable & (table.arms[name, False].consensus >= 0)
+        usable &= ~np.isnan(columns.consensus[name])
+        usable &= (table.arms[name, False].asked | ~there).all(axis=1)
     if not usable.any():
         return []
     n_orders = int(table.n_orders[usable].min())
@@ -401,7 +424,7 @@ def _margins(table: Table, arms: Sequence[str]) -> Numbers:
     found = {}
     for arm in arms:
         margins = table.arms[arm, False].margin[:, 0]
-        margins = margins[~np.isnan(margins)]
+        margins = margins[~np.isnan(margins) & (table.n_options > 1)]
         if len(margins):
             # an answer alone has an infinite margin, and inf - inf is no number
             at = [0.25, 0.5, 0.75]

@@ -34,6 +34,8 @@ class Outcomes:
     consensus : ndarray, shape (n,), int64
         Plurality over the orders; -1 unless every order has an answer.
     consensus_tied : ndarray, shape (n,), bool
+    asked : ndarray, shape (n, M), bool
+        Whether a pass of the arm is recorded, with an answer or without.
     """
 
     answer: NDArray[np.int64]
@@ -41,6 +43,7 @@ class Outcomes:
     tied: NDArray[np.bool_]
     consensus: NDArray[np.int64]
     consensus_tied: NDArray[np.bool_]
+    asked: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,10 @@ class Table:
         Greatest posterior after pooling phases and orders; NaN where one is missing.
     arms : mapping from (str, bool) to Outcomes
         By arm and whether it is on the shifted origin; phase views are "phase 0", ...
+    missing_is_wrong : bool
+        Whether accuracy counts a question without an answer as wrong, as it does for
+        imported runs, where a model was asked and named no option. In a run made here
+        what is missing could not be scored, and such questions are left out.
     """
 
     items: tuple[ItemInfo, ...]
@@ -73,6 +80,7 @@ class Table:
     n_phases: NDArray[np.int64]
     pooled_top: NDArray[np.float64]
     arms: Mapping[tuple[str, bool], Outcomes]
+    missing_is_wrong: bool = False
 
     @property
     def phase_names(self) -> tuple[str, ...]:
@@ -107,11 +115,12 @@ class Table:
 class _Block:
     """Log-probabilities and answers of one recorded arm, shape (n, S, M, K), (n, S, M).
 
-    A pass that is not there is NaN and -1, and not generated.
+    A pass that is not there is NaN and -1, not generated and not asked.
     """
 
     logp: NDArray[np.float64]
     answer: NDArray[np.int64]
+    asked: NDArray[np.bool_]
     generated: NDArray[np.bool_]
 
 
@@ -191,6 +200,7 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
         n_phases=n_phases,
         pooled_top=pooled_top,
         arms=arms,
+        missing_is_wrong=settings.get("protocol") == "imported",
     )
 
 
@@ -248,9 +258,11 @@ def _block(
     where = (passes.item[chosen], passes.phase_index[chosen], order_index[chosen])
     logp[where] = content[chosen]
     answer[where] = passes.answer[chosen]
+    asked = np.zeros(answer.shape, bool)
+    asked[where] = True
     generated = np.zeros(answer.shape, bool)
     generated[where] = passes.generated[chosen]
-    return _Block(logp, answer, generated)
+    return _Block(logp, answer, asked, generated)
 
 
 def _single_phase(settings: Mapping[str, Any], shifted: bool) -> Fraction | None:
@@ -288,7 +300,8 @@ class _Maker:
             made |= {f"phase {s}": view for s, view in enumerate(views)}
             if self.has_posteriors(block):
                 made["fusion"] = self._fusion(block)
-            made["vote"] = self._vote(np.stack([v.answer for v in views], axis=1))
+            views_answer = np.stack([v.answer for v in views], axis=1)
+            made["vote"] = self._vote(views_answer, np.any(block.asked, axis=1))
             view = self._single_view(single, block.logp.shape[1])
             if "single" not in made and view is not None:
                 made["single"] = made[f"phase {view}"]
@@ -341,7 +354,13 @@ class _Maker:
         # What a text says is its answer; probabilities beside it give the margin.
         said = block.generated[:, s] | (fused.answer < 0)
         answer = np.where(said, block.answer[:, s], fused.answer)
-        return self._outcomes(answer, fused.posterior, fused.margin, fused.tied & ~said)
+        return self._outcomes(
+            answer,
+            fused.posterior,
+            fused.margin,
+            fused.tied & ~said,
+            block.asked[:, s],
+        )
 
     def _fusion(self, block: _Block) -> Outcomes:
         n_items, _, n_orders, width = block.logp.shape
@@ -361,9 +380,11 @@ class _Maker:
             posterior[rows] = fused.posterior
             margin[rows] = fused.margin
             tied[rows] = fused.tied
-        return self._outcomes(answer, posterior, margin, tied)
+        return self._outcomes(
+            answer, posterior, margin, tied, np.any(block.asked, axis=1)
+        )
 
-    def _vote(self, views: NDArray[np.int64]) -> Outcomes:
+    def _vote(self, views: NDArray[np.int64], asked: NDArray[np.bool_]) -> Outcomes:
         """Plurality of the phase views, shape (n, S, M), order by order."""
         n_items, n_phases, n_orders = views.shape
         there = np.arange(n_phases)[:, None] < self.n_phases[:, None, None]
@@ -381,6 +402,7 @@ class _Maker:
             np.full((*shape, int(self.n_options.max())), np.nan),
             np.full(shape, np.nan),
             (vote.n_tied > 1).reshape(shape) & complete,
+            asked,
         )
 
     def _outcomes(
@@ -389,6 +411,7 @@ class _Maker:
         posterior: NDArray[np.float64],
         margin: NDArray[np.float64],
         tied: NDArray[np.bool_],
+        asked: NDArray[np.bool_],
     ) -> Outcomes:
         there = np.arange(answer.shape[1]) < self.n_orders[:, None]
         answer = np.where(there, answer, -1)
@@ -408,4 +431,5 @@ class _Maker:
             tied=tied & there,
             consensus=np.where(complete, vote.answers, -1),
             consensus_tied=(vote.n_tied > 1) & complete,
+            asked=asked & there,
         )

@@ -78,7 +78,9 @@ def imported_rows(draw):
     arms = draw(
         st.lists(
             NAMES.filter(
-                lambda name: name not in ("phase", "fusion", "vote", "union", "dense")
+                lambda name: (
+                    name not in ("", "phase", "fusion", "vote", "union", "dense")
+                )
             ),
             min_size=1,
             max_size=3,

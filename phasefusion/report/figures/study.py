@@ -129,7 +129,10 @@ class Study:
             block.logp,
             views,
             make._fusion(block) if has_posteriors else None,
-            make._vote(np.stack([view.answer for view in views], axis=1)),
+            make._vote(
+                np.stack([view.answer for view in views], axis=1),
+                np.any(block.asked, axis=1),
+            ),
             n_phases,
         )
 
