@@ -353,7 +353,8 @@ class PhaseFusionWrap(_Model):
         pretrained = str(self._arguments.get("pretrained", ""))
         kind = type(self._base.model)
         network = self._base.network
-        described = {
+        described: dict[str, Any] = {
+            "class": f"{type(self).__module__}.{type(self).__qualname__}",
             "scorer": "phasefusion_wrap",
             "base": self._base.name,
             "base_class": f"{kind.__module__}.{kind.__qualname__}",
