@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
 from phasefusion._cached_clips import as_cache
+from phasefusion._description import describe_run, describe_scorer
 from phasefusion._runner import Runner
 from phasefusion._scorer_checks import check_scorer
 from phasefusion._versions import versions as versions
@@ -22,7 +20,6 @@ from phasefusion._video_checks import check_threads
 from phasefusion.datasets import Dataset, Item, load_questions, read
 from phasefusion.datasets.loading import warn_about
 from phasefusion.engine import EngineArgument, Prepared, Shard, hire
-from phasefusion.engine.local import describe_scorer
 from phasefusion.engine.shards import as_shard, check_stages
 from phasefusion.errors import DatasetError, ScoringError
 from phasefusion.protocols import Plan, Protocol, make_plan
@@ -200,29 +197,9 @@ def evaluate(
     items, source = _questions(questions)
     orders_of = {k: plan.orders_of(k) for k in {len(item.options) for item in items}}
     facts = crew.prepare(plan)
-    described = facts.pop("scorer")
-    # Files identify a local model; where they lie may differ when the run goes on.
-    place = described.pop("path", None) if "sha256" in described else None
-    description: dict[str, Any] = {
-        "settings": {
-            "protocol": plan.protocol.name,
-            "grid": plan.grid.to_dict(),
-            "dense": plan.dense,
-            "arms": [arm.to_dict() for arm in plan.arms],
-            "orders": plan.orders,
-            "seed": seed,
-            "on_error": on_error,
-            "questions_sha256": source["sha256"],
-            "scorer": described,
-            **facts,
-        },
-        "versions": versions(),
-        "questions": source,
-        "model": {"path": place},
-        "host": {"platform": platform.platform(), "machine": platform.machine()},
-        "command": list(sys.argv),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+    facts["questions_sha256"] = source["sha256"]
+    description = describe_run(plan, facts, seed=seed, on_error=on_error)
+    description["questions"] = source
     chosen: Sequence[Item] = items[:limit]
     if shard is not None:
         check_stages(shard, plan)

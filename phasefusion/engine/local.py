@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -60,23 +59,6 @@ class Crew(Protocol):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None: ...
-
-
-def describe_scorer(scorer: object) -> dict[str, Any]:
-    """Return what identifies a scorer in run.json.
-
-    Which of several equal devices it was is left out, because the workers of one run,
-    or its shards, each have another.
-    """
-    described = getattr(scorer, "describe", None)
-    kind = type(scorer)
-    found = {
-        "class": f"{kind.__module__}.{kind.__qualname__}",
-        **(described() if callable(described) else {}),
-    }
-    if isinstance(found.get("device"), str):
-        found["device"] = re.sub(r"(?<=[a-z]):\d+$", "", found["device"])
-    return found
 
 
 class LocalCrew:
