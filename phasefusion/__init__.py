@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from phasefusion.evaluate import evaluate
     from phasefusion.frames import resize, resize_normalize
     from phasefusion.fusion import FusedPosterior, fuse, posterior
+    from phasefusion.gate import GateResult, gate
     from phasefusion.grid import PhaseGrid
     from phasefusion.harness import OpenAIScorer, tasks_dir, wrap
     from phasefusion.importers import import_run
@@ -47,6 +48,7 @@ _HOME = {
     "Comparison": "compare",
     "FrameCache": "cache",
     "FusedPosterior": "fusion",
+    "GateResult": "gate",
     "OpenAIScorer": "harness",
     "PhaseGrid": "grid",
     "Subtitles": "subtitles",
@@ -58,6 +60,7 @@ _HOME = {
     "evaluate": "evaluate",
     "find_anchor": "anchors",
     "fuse": "fusion",
+    "gate": "gate",
     "import_run": "importers",
     "parse_answer": "answers",
     "posterior": "fusion",
@@ -80,6 +83,7 @@ __all__ = [
     "Comparison",
     "FrameCache",
     "FusedPosterior",
+    "GateResult",
     "OpenAIScorer",
     "PhaseGrid",
     "Subtitles",
@@ -96,6 +100,7 @@ __all__ = [
     "evaluate",
     "find_anchor",
     "fuse",
+    "gate",
     "harness",
     "import_run",
     "importers",

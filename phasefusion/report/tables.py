@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 #: Columns without a name hold remarks, which are text.
 _TEXT = ("", "of", "cause", "detail", "reason", "A -> B", "text of A", "text of B")
+_TEXT += ("state", "since", "baseline -> candidate")
 
 
 def rich(
