@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from phasefusion import datasets as datasets
     from phasefusion import harness as harness
     from phasefusion import importers as importers
+    from phasefusion import monitor as monitor
     from phasefusion import orders, pixels, planning, samplers, scoring, stats
     from phasefusion import simulate as simulate
     from phasefusion import subtitles as subtitles
@@ -75,7 +76,7 @@ _HOME = {
 }
 _MODULES = {"audit", "cache", "importers", "orders", "pixels", "planning", "samplers"}
 _MODULES |= {"scoring", "simulate", "stats", "subtitles", "tinyvlm", "video"}
-_MODULES |= {"anchors", "datasets", "harness"}
+_MODULES |= {"anchors", "datasets", "harness", "monitor"}
 
 __all__ = [
     "Anchor",
@@ -104,6 +105,7 @@ __all__ = [
     "harness",
     "import_run",
     "importers",
+    "monitor",
     "orders",
     "parse_answer",
     "pixels",

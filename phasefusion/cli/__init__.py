@@ -16,6 +16,7 @@ from phasefusion.cli import comparing as comparing
 from phasefusion.cli import gating as gating
 from phasefusion.cli import goals as goals
 from phasefusion.cli import importing as importing
+from phasefusion.cli import monitoring as monitoring
 from phasefusion.cli import planning as planning
 from phasefusion.cli import protocols as protocols
 from phasefusion.cli import questions as questions
