@@ -129,8 +129,8 @@ def batch_baseline(
         below, above = chdtr(len(x) - 1, chi2), chdtrc(len(x) - 1, chi2)
         pvalue = min(1.0, 2.0 * float(min(below, above)))
         if same_items or (len(x) >= FEWEST and pvalue < alpha):
-            dispersion = float(np.abs(np.diff(z)).mean()) / _D2
             df = _OF_RANGES * (len(x) - 1)
+            dispersion = float(np.abs(np.diff(z)).mean()) / _D2 * _bias(df)
     unit *= dispersion
     if unit == 0.0:
         unit, df = math.sqrt(len(x) / total) / 3.0, _NORMAL
@@ -144,6 +144,17 @@ def batch_baseline(
         n=int(total),
         n_batches=len(x),
     )
+
+
+def _bias(df: float) -> float:
+    """Mean of a standard deviation of so many degrees of freedom, the true one being 1.
+
+    Moving ranges are made to have no such bias, and Student's law expects it.
+    """
+    from scipy.special import gammaln
+
+    logs = gammaln(0.5 * (df + 1.0)) - gammaln(0.5 * df)
+    return math.sqrt(2.0 / df) * math.exp(float(logs))
 
 
 def _batches(
