@@ -24,7 +24,15 @@ from phasefusion._comparable import (
 )
 from phasefusion._measures import MEASURES, Measure, RunMeasures, measure_run
 from phasefusion.errors import HistoryError, RecordError, UsageError
-from phasefusion.monitor._history import Batch, Value, in_utc, insert, opened, read
+from phasefusion.monitor._history import (
+    Batch,
+    Value,
+    in_utc,
+    insert,
+    opened,
+    read,
+    writing,
+)
 from phasefusion.monitor._watching import Alert, MeasureWatch, Watch, watch
 from phasefusion.records import differences
 from phasefusion.stats import clustered_mean
@@ -119,7 +127,7 @@ def add(
     topics = check_topics(allow, "allow")
     batch = _batch(measure_run(run, cluster=cluster), when)
     path = Path(history)
-    with opened(path, make=True) as connection:
+    with opened(path, make=True) as connection, writing(connection):
         there = read(connection, path)
         if there:
             notices = enforce(
@@ -129,13 +137,9 @@ def add(
                 f"{path}",
                 'allow="{0}" (--allow {0})',
             )
-            batch = _noted(batch, notices)
+            batch = replace(batch, notices=batch.notices + notices)
         new = insert(connection, path, batch)
-        return Added(batch, new, len(read(connection, path)))
-
-
-def _noted(batch: Batch, notices: tuple[str, ...]) -> Batch:
-    return replace(batch, notices=batch.notices + notices)
+        return Added(batch, new, len(there) + new)
 
 
 def _obstacles(first: Batch, batch: Batch) -> list[Obstacle]:

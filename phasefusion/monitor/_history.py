@@ -195,51 +195,54 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
             time.sleep(0.02)
 
 
+@contextlib.contextmanager
+def writing(connection: sqlite3.Connection) -> Iterator[None]:
+    """Keep other writers out from here on; what fails leaves nothing behind."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
 def insert(connection: sqlite3.Connection, path: Path, batch: Batch) -> bool:
-    """Add a batch; tell whether it was new.
+    """Add a batch, while `writing`; tell whether it was new.
 
     Raises
     ------
     HistoryError
         If there is another batch of that time.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        row = connection.execute(
-            "SELECT id FROM batch WHERE at = ?", (batch.at,)
-        ).fetchone()
-        if row is not None:
-            there = next(one for one in read(connection, path) if one.at == batch.at)
-            if _same(there, batch):
-                return False
-            raise HistoryError(
-                f"{path}: has another batch at {batch.at}, of {there.run}; give this "
-                "one its own time"
-            )
-        made = connection.execute(
-            "INSERT INTO batch (at, run, n_items, n_incomplete, items_sha256, sampling,"
-            " orders, described, notices) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                batch.at,
-                batch.run,
-                batch.n_items,
-                batch.n_incomplete,
-                batch.items_sha256,
-                *map(_json, (batch.sampling, batch.orders, batch.described)),
-                _json(batch.notices),
-            ),
+    there = [one for one in read(connection, path) if one.at == batch.at]
+    if there:
+        if _same(there[0], batch):
+            return False
+        raise HistoryError(
+            f"{path}: has another batch at {batch.at}, of {there[0].run}; give this "
+            "one its own time"
         )
-        connection.executemany(
-            "INSERT INTO measure VALUES (?, ?, ?, ?, ?, ?)",
-            [
-                (made.lastrowid, name, v.mean, v.error, v.n, v.n_clusters)
-                for name, v in batch.values.items()
-            ],
-        )
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+    made = connection.execute(
+        "INSERT INTO batch (at, run, n_items, n_incomplete, items_sha256, sampling,"
+        " orders, described, notices) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            batch.at,
+            batch.run,
+            batch.n_items,
+            batch.n_incomplete,
+            batch.items_sha256,
+            *map(_json, (batch.sampling, batch.orders, batch.described)),
+            _json(batch.notices),
+        ),
+    )
+    connection.executemany(
+        "INSERT INTO measure VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (made.lastrowid, name, v.mean, v.error, v.n, v.n_clusters)
+            for name, v in batch.values.items()
+        ],
+    )
     return True
 
 
