@@ -13,8 +13,8 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     found = []
     for i in range(13):
-        effects = Effects(phase_sd=2.0) if i == 12 else Effects()
-        made = corpus(effects, n_videos=40, orders="cyclic", seed=i)
+        effects = Effects(phase_sd=3.0) if i == 12 else Effects()
+        made = corpus(effects, n_videos=20, orders="cyclic", seed=i)
         found += made.write(folder / str(i), frames=False)
     return found
 

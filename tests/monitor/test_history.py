@@ -272,8 +272,8 @@ def parsed(path):
 
 def test_prometheus(history, tmp_path):
     for i in range(12):
-        effects = Effects(phase_sd=2.0) if i == 11 else Effects()
-        made = corpus(effects, n_videos=40, orders="cyclic", seed=i)
+        effects = Effects(phase_sd=3.0) if i == 11 else Effects()
+        made = corpus(effects, n_videos=20, orders="cyclic", seed=i)
         (run,) = made.write(tmp_path / str(i), frames=False)
         monitor.add(history, run, at=f"2026-11-{i + 1:02d}")
     watch = monitor.show(history)
