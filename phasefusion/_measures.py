@@ -45,16 +45,19 @@ class RunMeasures:
         Of every item, by video or by question.
     values : dict of str to ndarray, shape (n,), float64
         By measure, in [0, 1]; NaN where a pass of the item is missing, it has no gold
-        (accuracy) or fewer than two passes to agree (FPC, OOC).
+        (accuracy) or fewer than two answers to agree (FPC, OOC). A text that names no
+        option is not right, and agrees with nothing: FPC and OOC leave its item out.
     orders : dict of (str, str) to frozenset
         In which every item was shown.
     gold : dict of (str, str) to (int or None)
     budgets : tuple of int
         Frames of a pass, where recorded.
+    phases : tuple of str
+        Phases of the passes in steps, where recorded.
     n_phases, n_orders : int
         The most that an item has.
     n_incomplete : int
-        Items of which a pass is missing.
+        Items of which a pass is missing or names no option.
     """
 
     path: Path
@@ -66,6 +69,7 @@ class RunMeasures:
     orders: Mapping[Key, frozenset[tuple[int, ...]]] = field(repr=False)
     gold: Mapping[Key, int | None] = field(repr=False)
     budgets: tuple[int, ...]
+    phases: tuple[str, ...]
     n_phases: int
     n_orders: int
     n_incomplete: int
@@ -85,7 +89,8 @@ class RunMeasures:
             "grid": settings.get("grid"),
             "arms": arms,
             "budgets": list(self.budgets),
-            "phases": self.n_phases,
+            "phases": list(self.phases),
+            "n_phases": self.n_phases,
         }
 
     @property
@@ -140,6 +145,7 @@ def measure_run(
     if len(table.phase_names) > 1:
         fpc = 1.0 - columns.phase_flips_passes.pairwise
     complete = _complete(table, columns)
+    of_arm = _recorded(passes, arm)
     return RunMeasures(
         path=folder,
         run=described,
@@ -147,13 +153,14 @@ def measure_run(
         keys=keys,
         cluster=tuple(cluster_name(info, cluster) for info in table.items),
         values={
-            "accuracy": _accuracy(table, columns),
+            "accuracy": _accuracy(table, columns, of_arm.unparsed),
             "fpc": fpc,
             "ooc": 1.0 - consistent,
         },
         orders=_orders(table),
         gold={key: info.gold for key, info in zip(keys, table.items, strict=True)},
-        budgets=_budgets(passes, arm),
+        budgets=tuple(np.unique(of_arm.budgets).tolist()),
+        phases=of_arm.phases,
         n_phases=len(table.phase_names),
         n_orders=int(table.n_orders.max()),
         n_incomplete=int((~complete).sum()),
@@ -182,15 +189,23 @@ def _complete(table: Table, columns: ItemColumns) -> NDArray[np.bool_]:
     return np.asarray(every & there.any(axis=1), dtype=np.bool_)
 
 
-def _accuracy(table: Table, columns: ItemColumns) -> NDArray[np.float64]:
-    """Share of an item's passes that are right; NaN unless it has them all."""
+def _accuracy(
+    table: Table, columns: ItemColumns, unparsed: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Share of an item's passes that are right; NaN unless it has them all.
+
+    A text that names no option is a pass, and is not right: a model must not gain by
+    refusing what it would get wrong.
+    """
     names = _judged(table, columns)
-    shares = np.stack([columns.accuracy[name] for name in names], axis=1)
-    there = _there(table, columns)
-    n = np.maximum(there.sum(axis=1), 1)
-    mean: NDArray[np.float64] = np.where(there, shares, 0.0).sum(axis=1) / n
-    usable = _complete(table, columns) & (table.gold >= 0)
-    return np.where(usable, mean, np.nan)
+    answers = np.stack([table.arms[name, False].answer for name in names], axis=1)
+    orders = np.arange(table.order.shape[1]) < table.n_orders[:, None]
+    wanted = _there(table, columns)[:, :, None] & orders[:, None]
+    right = (answers == table.gold[:, None, None]) & wanted
+    n = wanted.sum(axis=(1, 2))
+    lacking = ((answers < 0) & wanted).sum(axis=(1, 2))
+    usable = (n > 0) & (lacking == unparsed) & (table.gold >= 0)
+    return np.where(usable, right.sum(axis=(1, 2)) / np.maximum(n, 1), np.nan)
 
 
 def _orders(table: Table) -> dict[Key, frozenset[tuple[int, ...]]]:
@@ -201,7 +216,19 @@ def _orders(table: Table) -> dict[Key, frozenset[tuple[int, ...]]]:
     return found
 
 
-def _budgets(passes: Passes, arm: str) -> tuple[int, ...]:
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    budgets: NDArray[np.int64]
+    phases: tuple[str, ...]
+    unparsed: NDArray[np.int64]  # passes by item
+
+
+def _recorded(passes: Passes, arm: str) -> _Recorded:
+    """Collect what the passes of the arm say of their frames."""
     wanted = "phase" if arm == "phases" else arm
-    chosen = (passes.arm == wanted) & ~passes.shifted & (passes.budget >= 0)
-    return tuple(np.unique(passes.budget[chosen]).tolist())
+    chosen = (passes.arm == wanted) & ~passes.shifted
+    budgets = passes.budget[chosen & (passes.budget >= 0)]
+    rows = np.unique(passes.phase[chosen & (passes.phase[:, 0] >= 0)], axis=0)
+    silent = passes.item[chosen & passes.generated & (passes.answer < 0)]
+    unparsed = np.bincount(silent, minlength=len(passes.items))
+    return _Recorded(budgets, tuple(f"{p}/{q}" for p, q in rows.tolist()), unparsed)

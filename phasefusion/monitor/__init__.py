@@ -167,8 +167,8 @@ def _batch(made: RunMeasures, when: str) -> Batch:
     notices = []
     if made.n_incomplete:
         notices.append(
-            f"{made.n_incomplete} of {len(made.keys)} items lack a pass and are left "
-            "out"
+            f"{made.n_incomplete} of {len(made.keys)} items lack an answer and are "
+            "left out where they do"
         )
     return Batch(
         at=when,

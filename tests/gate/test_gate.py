@@ -6,11 +6,13 @@ import shutil
 from xml.etree import ElementTree
 
 import pytest
+from compare_runs import answer, write_run
 from made_runs import made_run
 
 import phasefusion
+from phasefusion._measures import measure_run
 from phasefusion.errors import RecordError, UsageError
-from phasefusion.gate import Check, GateResult, Rules, gate
+from phasefusion.gate import Check, GateResult, MeasureRule, Rules, gate
 from phasefusion.report import report
 from phasefusion.simulate import Effects, corpus
 
@@ -191,6 +193,17 @@ def test_one_phase_has_no_fpc(tmp_path):
     assert [
         c.measure for c in gate(tmp_path / "a", tmp_path / "b", rules=path).checks
     ] == ["accuracy"]
+
+
+def test_a_text_that_names_no_option_is_not_right(tmp_path):
+    """A candidate must not gain by refusing what it would get wrong."""
+    old = [answer(f"q{i}", int(i < 60)) for i in range(300)]
+    new = [answer(f"q{i}", None if i < 60 else 0) for i in range(300)]
+    runs = [write_run(tmp_path / name, rows) for name, rows in (("a", old), ("b", new))]
+    rules = Rules(fpc=MeasureRule(judged=False), ooc=MeasureRule(judged=False))
+    (check,) = gate(*runs, rules=rules).checks
+    assert (check.n, check.baseline, check.candidate) == (300, 0.8, 0.8)
+    assert measure_run(runs[1]).n_incomplete == 60
 
 
 def test_no_run(tmp_path):

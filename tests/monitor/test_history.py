@@ -115,7 +115,7 @@ def test_missing_passes_are_noted(history, tmp_path):
     (lossy,) = corpus(Effects(missing=0.03), **DESIGN).write(tmp_path, frames=False)
     made = monitor.add(history, lossy, at="2026-11-30")
     assert made.batch.n_incomplete > 0
-    assert "items lack a pass" in made.batch.notices[0]
+    assert "items lack an answer" in made.batch.notices[0]
     assert made.batch.values["accuracy"].n == 24 - made.batch.n_incomplete
 
 
