@@ -51,6 +51,10 @@ class RecordError(PhaseFusionError, RuntimeError):
     """A run folder that cannot be read, continued or written."""
 
 
+class HistoryError(PhaseFusionError, RuntimeError):
+    """A history of batches that cannot be read or written; names the file."""
+
+
 class AuditError(PhaseFusionError, ValueError):
     """A claims file that cannot be used; names the file, the line and the claim."""
 

@@ -97,15 +97,14 @@ class FunctionScorer:
         text = check_question(question)
         clean = clean_options(options)
         table = check_orders(orders, len(clean.texts))
-        notes = list(clean.notes)
-        pass_notes = {}
+        pass_notes: dict[tuple[int, int], str] = {}
         logprobs = np.full((len(clip.frames), *table.shape), np.nan)
         mass = np.full(logprobs.shape[:2], np.nan)
         for s in range(len(clip.frames)):
             missing = np.flatnonzero(clip.missing[s])
             if missing.size:
-                frame = int(clip.indices[s, missing[0]])
-                notes.append(f"phase {s}: frame {frame} could not be decoded")
+                why = f"frame {clip.indices[s, missing[0]]} could not be decoded"
+                pass_notes |= {(s, m): why for m in range(len(table))}
                 continue
             times = {"times_s": clip.times_s[s]} if self._takes_times else {}
             for m, order in enumerate(table):
@@ -117,7 +116,7 @@ class FunctionScorer:
                 if problem:
                     pass_notes[s, m] = problem
         merged = merge_repeats(logprobs, clean.first)
-        return OptionScores(merged, mass, table, "letter", tuple(notes), pass_notes)
+        return OptionScores(merged, mass, table, "letter", clean.notes, pass_notes)
 
     def _read(
         self, said: object, shown: Sequence[str]

@@ -32,7 +32,6 @@ from phasefusion.harness.lmms_requests import (
     read_request,
     repeated_ids,
 )
-from phasefusion.harness.prompts import with_prompt
 from phasefusion.harness.session import Session
 from phasefusion.scoring.letters import first_equal
 
@@ -298,7 +297,7 @@ class PhaseFusion(_Model):
 
     def _scorer(self, asked: Asked) -> Scorer:
         prompt = one_turn(asked.messages, asked.shown, self._system)
-        scorer: Scorer = with_prompt(self._own, prompt)
+        scorer: Scorer = self._own.with_prompt(prompt)
         return scorer
 
 
@@ -354,7 +353,8 @@ class PhaseFusionWrap(_Model):
         pretrained = str(self._arguments.get("pretrained", ""))
         kind = type(self._base.model)
         network = self._base.network
-        described = {
+        described: dict[str, Any] = {
+            "class": f"{type(self).__module__}.{type(self).__qualname__}",
             "scorer": "phasefusion_wrap",
             "base": self._base.name,
             "base_class": f"{kind.__module__}.{kind.__qualname__}",

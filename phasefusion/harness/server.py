@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import io
 import threading
 import urllib.parse
@@ -171,9 +172,7 @@ class OpenAIScorer:
                 f"concurrency {concurrency} must be 1..256, and top_logprobs "
                 f"{top_logprobs} 1..1000"
             )
-        self._prompt = PromptTemplate() if prompt is None else prompt
-        if not self._prompt.lists_letters:
-            raise ScoringError("the prompt must show {options} with their {letter}")
+        self._prompt = _checked(PromptTemplate() if prompt is None else prompt)
         self._endpoint = Endpoint(
             base_url, api_key, dict(headers or {}), timeout_s, retries, backoff_s
         )
@@ -214,16 +213,15 @@ class OpenAIScorer:
         text = check_question(question)
         clean = clean_options(options)
         table = check_orders(orders, len(clean.texts))
-        notes = list(clean.notes)
-        pass_notes = {}
+        pass_notes: dict[tuple[int, int], str] = {}
         logprobs = np.full((len(clip.frames), *table.shape), np.nan)
         mass = np.full(logprobs.shape[:2], np.nan)
         passes = []
         for s in range(len(clip.frames)):
             missing = np.flatnonzero(clip.missing[s])
             if missing.size:
-                frame = int(clip.indices[s, missing[0]])
-                notes.append(f"phase {s}: frame {frame} could not be decoded")
+                why = f"frame {clip.indices[s, missing[0]]} could not be decoded"
+                pass_notes |= {(s, m): why for m in range(len(table))}
                 continue
             media = tuple(self._media(clip.frames[s], clip.times_s[s]))
             for m, order in enumerate(table):
@@ -237,13 +235,19 @@ class OpenAIScorer:
             if note:
                 pass_notes[one.s, one.m] = note
         merged = merge_repeats(logprobs, clean.first)
-        return OptionScores(merged, mass, table, "letter", tuple(notes), pass_notes)
+        return OptionScores(merged, mass, table, "letter", clean.notes, pass_notes)
 
     def frame_size(
         self, height_px: int, width_px: int, n_frames: int
     ) -> tuple[int, int] | None:
         """Return the size that frames are sent at; None as decoded."""
         return self._size
+
+    def with_prompt(self, prompt: PromptTemplate) -> OpenAIScorer:
+        """Return a scorer of the same model that shows questions in another prompt."""
+        twin = copy.copy(self)
+        twin._prompt = _checked(prompt)
+        return twin
 
     def describe(self) -> dict[str, Any]:
         """Return what is needed to repeat the scores, without the key."""
@@ -422,6 +426,12 @@ def _jpeg_bytes(pixels: NDArray[np.uint8]) -> bytes:
     out = io.BytesIO()
     Image.fromarray(pixels).save(out, "JPEG", quality=_JPEG_QUALITY, subsampling=0)
     return out.getvalue()
+
+
+def _checked(prompt: PromptTemplate) -> PromptTemplate:
+    if not prompt.lists_letters:
+        raise ScoringError("the prompt must show {options} with their {letter}")
+    return prompt
 
 
 def _check(name: str, value: object, allowed: Sequence[object]) -> None:

@@ -457,6 +457,23 @@ class HFOptionScorer:
         twin._asker.family = twin._family
         return twin
 
+    def with_prompt(self, prompt: PromptTemplate) -> HFOptionScorer:
+        """Return a scorer of the same model that shows questions in another prompt.
+
+        Parameters
+        ----------
+        prompt : PromptTemplate
+
+        Raises
+        ------
+        ScoringError
+            If letters are scored, and `prompt` does not show them.
+        """
+        twin = copy.copy(self)
+        twin._asker = copy.copy(self._asker)
+        twin._asker.prompt = _checked_prompt(prompt, twin._asker.score)
+        return twin
+
     def describe(self) -> dict[str, Any]:
         """Return what is needed to repeat the scores, JSON-able.
 

@@ -171,6 +171,11 @@ class Scorer(Protocol):
     arms of at most `n_frames` frames a pass, one that looks at all of them at the same
     size. `evaluate` asks for it before anything else.
 
+    It may have ``with_prompt(prompt)``, which returns a scorer of the same model that
+    shows question and options as ``prompt.render(question, options)`` does. Harnesses
+    then have it show the prompts of their own tasks; without it a scorer gets question
+    and options and shows them its own way, and run.json says so.
+
     Notes
     -----
     A run that is continued asks only for the phases and orders that are not on disk,

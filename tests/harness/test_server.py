@@ -233,6 +233,18 @@ def test_no_letter_named_is_a_missing_pass(serve, clip):
     assert "'The', 0.9" in scores.pass_notes[1, 0]
 
 
+def test_frames_that_did_not_decode_are_not_sent(serve):
+    """The note is the same wherever in a call the phase is."""
+    server = serve(constant(named(A=0.5, B=0.2, C=0.05)))
+    clip = make_clip(missing=[(1, 2)])
+    scores = scorer_of(server).score(clip, "?", OPTIONS, orders=pf.orders.latin(3))
+    assert scores.valid.all(axis=1).tolist() == [True, False]
+    assert scores.notes == ()
+    why = "frame 5 could not be decoded"
+    assert scores.pass_notes == {(1, m): why for m in range(3)}
+    assert len(server.requests) == 3
+
+
 def test_sentinels_are_not_numbers(serve, clip):
     said = named(A=0.6, B=0.2, C=0.1)
     top = said["choices"][0]["logprobs"]["content"][0]["top_logprobs"]

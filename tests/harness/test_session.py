@@ -59,12 +59,25 @@ def test_knobs_from_a_command_line():
     assert Knobs.split({"timestamps": True})[0].timestamps == "true"
 
 
+@pytest.mark.parametrize("value", [2**53 + 1, str(2**53 + 1), np.int64(2**53 + 1)])
+def test_a_whole_number_keeps_every_digit(value):
+    assert Knobs.split({"seed": value})[0].seed == 2**53 + 1
+    assert Knobs.split({"budget": 4.0, "phases": "2.0", "dense": "1e1"})[0].dense == 10
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
         ({"phases": "three"}, UsageError, "phases='three' must be a whole number"),
         ({"phases": 2.5}, UsageError, "must be a whole number"),
         ({"phases": "nan"}, UsageError, "must be a whole number"),
+        ({"phases": "inf"}, UsageError, "phases='inf' must be a whole number"),
+        ({"budget": float("-inf")}, UsageError, "budget=-inf must be a whole number"),
+        ({"dense": "1e400"}, UsageError, "must be a whole number"),
+        ({"threads": True}, UsageError, "must be a whole number"),
+        ({"origin": float("inf")}, GridError, "origin"),
+        ({"origin": float("nan")}, GridError, "origin"),
+        ({"seed": "9" * 5000}, UsageError, "must be a whole number"),
         ({"phases": 0}, GridError, "phases"),
         ({"budget": -1}, GridError, "budget"),
         (
