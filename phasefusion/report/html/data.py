@@ -71,6 +71,8 @@ def _item(
 ) -> dict[str, Any]:
     info = table.items[i]
     question = texts.items.get((info.benchmark, info.question_id))
+    if question is not None and len(question.options) != info.n_options:
+        question = None
     outcomes = table.arms[main, False]
     flips = columns.order_flips.get("phases", columns.order_flips[columns.arms[0]])
     consensus = int(outcomes.consensus[i])
@@ -116,7 +118,8 @@ def _rounded(value: float) -> float | None:
 def _thousandths(posterior: NDArray[np.float64]) -> NDArray[np.int64]:
     """Integers in thousandths; -1 where there is no posterior."""
     known = np.where(np.isnan(posterior), -1.0 / POSTERIOR_UNIT, posterior)
-    return np.rint(known * POSTERIOR_UNIT).astype(np.int64)
+    rounded: NDArray[np.int64] = np.rint(known * POSTERIOR_UNIT).astype(np.int64)
+    return rounded
 
 
 def _posteriors(logp: NDArray[np.float64] | None) -> NDArray[np.int64] | None:

@@ -97,7 +97,8 @@ def _svg(title: str, draw: Callable[[Axes], None]) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    with mpl.rc_context({**_SETTINGS, "svg.hashsalt": title}):
+    settings: Any = {**_SETTINGS, "svg.hashsalt": title}
+    with mpl.rc_context(settings):
         figure = Figure(figsize=(5.2, 3.2), layout="constrained")
         figure.patch.set_alpha(0)
         FigureCanvasSVG(figure)

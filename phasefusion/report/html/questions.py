@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,18 +35,33 @@ def find_questions(
     from phasefusion.datasets import load_questions
 
     if path is not None:
-        return _by_id(load_questions(path, check_videos=False))
+        return _by_id(load_questions(path, check_videos=False), run)
     named = run.get("questions", {}).get("file")
     if not named:
         return QuestionTexts(note="The run names no question file")
     try:
-        return _by_id(load_questions(named, check_videos=False))
-    except (OSError, PhaseFusionError, UserWarning) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the run has given them
+            return _by_id(load_questions(named, check_videos=False), run)
+    except (OSError, PhaseFusionError) as error:
         reason = " ".join(str(error).split())
         return QuestionTexts(
             note=f"The question file that the run names cannot be read ({reason})"
         )
 
 
-def _by_id(items: list[Item]) -> QuestionTexts:
-    return QuestionTexts({(one.benchmark, one.question_id): one for one in items})
+def _by_id(items: list[Item], run: Mapping[str, Any]) -> QuestionTexts:
+    """Take the questions that say what they said when the run scored them."""
+    from phasefusion.evaluate import item_hash
+
+    hashes = run.get("questions", {}).get("items") or {}
+    found, n_changed = {}, 0
+    for one in items:
+        known = hashes.get(one.benchmark, {}).get(one.question_id)
+        if known is not None and known != item_hash(one):
+            n_changed += 1
+        else:
+            found[one.benchmark, one.question_id] = one
+    note = "Questions of the file that are others than those that were scored: "
+    note = f"{note}{n_changed}" if n_changed else ""
+    return QuestionTexts(found, note)
