@@ -9,8 +9,8 @@ from html_runs import HOSTILE, run_with_questions
 
 from phasefusion import tinyvlm
 from phasefusion.datasets import load_questions
+from phasefusion.datasets.item import item_hash
 from phasefusion.errors import RecordError, UsageError
-from phasefusion.evaluate import item_hash
 from phasefusion.records import read_passes, read_run
 from phasefusion.report import report
 from phasefusion.report.html import inert_json
@@ -194,6 +194,26 @@ def test_other_protocols(tmp_path, protocol):
     _, data = data_of(report(tmp_path).save_html(tmp_path))
     assert len(data["items"]) == 6
     assert ("posteriors" in data["items"][0]) == (protocol == "stableeval")
+
+
+def test_a_run_without_answers(tmp_path):
+    run_with_questions(tmp_path, n_items=3, drop="all")
+    _, data = data_of(report(tmp_path).save_html(tmp_path))
+    assert [item["answer"] for item in data["items"]] == [-1, -1, -1]
+    assert [item["margin"] for item in data["items"]] == [None, None, None]
+
+
+def test_generated_answers(tmp_path):
+    run_with_questions(tmp_path, n_items=4)
+    path = tmp_path / "passes.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        row |= {"path": "generate", "logprobs": None, "text": "so I think"}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _, data = data_of(report(tmp_path).save_html(tmp_path))
+    assert data["main"] == "vote"
+    assert all("posteriors" not in item for item in data["items"])
+    assert all(item["answer"] >= 0 for item in data["items"])
 
 
 def test_a_run_without_its_questions(tmp_path):

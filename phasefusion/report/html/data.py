@@ -123,7 +123,7 @@ def _thousandths(posterior: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _posteriors(logp: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
-    if logp is None or np.isnan(logp).all():
+    if logp is None or np.isnan(logp[..., 0]).all():
         return None
     top = np.nanmax(np.where(np.isnan(logp), -np.inf, logp), axis=-1, keepdims=True)
     p = np.exp(logp - np.where(np.isfinite(top), top, np.nan))
@@ -137,7 +137,7 @@ def _fused(
     over: tuple[str, ...],
 ) -> NDArray[np.int64] | None:
     """Posteriors fused over phases, (n, M, K), or over phases and orders, (n, K)."""
-    if logp is None or np.isnan(logp).all():
+    if logp is None or np.isnan(logp[..., 0]).all():
         return None
     n_items, _, n_orders, width = logp.shape
     both = len(over) == 2

@@ -52,7 +52,7 @@ def find_questions(
 
 def _by_id(items: list[Item], run: Mapping[str, Any]) -> QuestionTexts:
     """Take the questions that say what they said when the run scored them."""
-    from phasefusion.evaluate import item_hash
+    from phasefusion.datasets.item import item_hash
 
     hashes = run.get("questions", {}).get("items") or {}
     found, n_changed = {}, 0
