@@ -17,6 +17,7 @@ from phasefusion._runner import Runner
 from phasefusion._versions import versions as versions
 from phasefusion._video_checks import check_threads
 from phasefusion.datasets import Dataset, Item, load_questions, read
+from phasefusion.datasets.item import item_hash
 from phasefusion.datasets.loading import warn_about
 from phasefusion.engine import EngineArgument, Shard, hire
 from phasefusion.engine.shards import as_shard, check_stages
@@ -281,15 +282,6 @@ def _hashes(items: Sequence[Item]) -> dict[str, dict[str, str]]:
     for item in items:
         found.setdefault(item.benchmark, {})[item.question_id] = item_hash(item)
     return found
-
-
-def item_hash(item: Item) -> str:
-    """Return a short hash of a question, as run.json has it."""
-    facts = asdict(item) | {"video": Path(item.video).name}
-    if item.subtitles is not None and item.subtitles.path is not None:
-        facts["subtitles"]["path"] = Path(item.subtitles.path).name
-    text = json.dumps(facts, sort_keys=True, default=repr)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _check_items(items: Sequence[Item]) -> None:
