@@ -88,9 +88,12 @@ class BuildExt(build_ext):
 core = ["python/py_core.c", "python/py_grid.c", "python/py_posterior.c"]
 core += ["python/py_stats.c", "python/py_resample.c"]
 core += ["base/*.c", "grid/*.c", "posterior/*.c", "stats/*.c"]
+cuda = ["python/py_cuda.c", "base/*.c", "host/*.c", "video/colour*.c"]
+cuda += [f"frames/{name}.c" for name in ("filter", "passes", "patches*")]
 modules = [
     extension("_core", core),
     extension("_frames", ["python/py_frames.c", "base/*.c", "frames/*.c"]),
+    extension("_cuda", cuda, libraries=["dl"]),
 ]
 ffmpeg, reason = ffmpeg_flags()
 if ffmpeg is None:

@@ -1,0 +1,3 @@
+/* kernels.cu - all device code as one unit, for nvcc, NVRTC and the emulator. */
+#include "resize_plain.cu"
+#include "resize_tiled.cu"
