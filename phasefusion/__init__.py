@@ -16,6 +16,7 @@ from phasefusion import errors
 if TYPE_CHECKING:
     from phasefusion import audit as audit
     from phasefusion import cache as cache
+    from phasefusion import cuda as cuda
     from phasefusion import datasets as datasets
     from phasefusion import harness as harness
     from phasefusion import importers as importers
@@ -66,7 +67,7 @@ _HOME = {
 }
 _MODULES = {"audit", "cache", "importers", "orders", "pixels", "planning", "samplers"}
 _MODULES |= {"scoring", "simulate", "stats", "subtitles", "tinyvlm", "video"}
-_MODULES |= {"datasets", "harness"}
+_MODULES |= {"cuda", "datasets", "harness"}
 
 __all__ = [
     "Clip",

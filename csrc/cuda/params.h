@@ -65,7 +65,7 @@ typedef struct pf_gpu_resize {
     int tile;        /* tiled: outputs of the second pass a block, >= 1 */
     int stage_words; /* tiled: from line to line of the stage; odd */
     int mid_words;   /* tiled: from line to line between the passes; odd */
-    int unused;
+    int pixels;      /* plain: of the source, see source.h */
 } pf_gpu_resize;
 PF_STATIC_ASSERT(sizeof(pf_gpu_resize) == 64, "pf_gpu_resize must be 64 bytes");
 

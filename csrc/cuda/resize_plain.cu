@@ -5,9 +5,18 @@
  * launches, through tight interleaved bytes in between, make a resize. */
 #include "source.h"
 
-template <int SOURCE>
-PF_DEVICE void
-pf_pass(const pf_gpu_resize &p)
+PF_DEVICE pf_u32
+pf_any_pixel(pf_i32 pixels, const pf_gpu_frame &f, const pf_gpu_colour &k, pf_i64 x,
+        pf_i64 y)
+{
+    if (pixels == PF_RGB24) {
+        return pf_pixel_at<PF_RGB24>(f, k, x, y);
+    }
+    return pixels == PF_NV12 ? pf_pixel_at<PF_NV12>(f, k, x, y)
+                             : pf_pixel_at<PF_I420>(f, k, x, y);
+}
+
+PF_KERNEL __launch_bounds__(256) pf_pass(const pf_gpu_resize p)
 {
     const pf_gpu_frame &f = p.frame[blockIdx.z];
     const pf_gpu_axis &axis = p.is_down ? f.down : f.across;
@@ -15,6 +24,7 @@ pf_pass(const pf_gpu_resize &p)
     const pf_i64 height = p.is_down ? f.down.dst_px : f.down.src_px;
     const pf_i64 step = (pf_i64)gridDim.x * blockDim.x;
 
+#pragma unroll 1
     for (pf_i64 i = (pf_i64)blockIdx.x * blockDim.x + threadIdx.x; i < width * height;
             i += step) {
         const pf_i64 y = i / width;
@@ -25,10 +35,11 @@ pf_pass(const pf_gpu_resize &p)
         const pf_i32 n_tap = axis.count[made];
         pf_i32 sum[3] = {1 << 21, 1 << 21, 1 << 21};
 
+#pragma unroll 1
         for (pf_i32 t = 0; t < n_tap; t++) {
-            const pf_u32 rgb = p.is_down
-                                       ? pf_pixel_at<SOURCE>(f, p.colour, x, first + t)
-                                       : pf_pixel_at<SOURCE>(f, p.colour, first + t, y);
+            const pf_i64 from_x = p.is_down ? x : first + t;
+            const pf_i64 from_y = p.is_down ? first + t : y;
+            const pf_u32 rgb = pf_any_pixel(p.pixels, f, p.colour, from_x, from_y);
 
             for (pf_i32 c = 0; c < 3; c++) {
                 sum[c] += weight[t] * (pf_i32)(rgb >> 8 * c & 255u);
@@ -42,22 +53,4 @@ pf_pass(const pf_gpu_resize &p)
             pf_put(p, f, p.table, at + c * next, c, pf_gpu_byte_of(sum[c]));
         }
     }
-}
-
-PF_KERNEL
-__launch_bounds__(256) pf_pass_rgb24(const pf_gpu_resize p)
-{
-    pf_pass<PF_RGB24>(p);
-}
-
-PF_KERNEL
-__launch_bounds__(256) pf_pass_nv12(const pf_gpu_resize p)
-{
-    pf_pass<PF_NV12>(p);
-}
-
-PF_KERNEL
-__launch_bounds__(256) pf_pass_i420(const pf_gpu_resize p)
-{
-    pf_pass<PF_I420>(p);
 }

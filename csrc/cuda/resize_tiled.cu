@@ -81,30 +81,30 @@ pf_stage_columns(const pf_gpu_resize &p, const pf_gpu_frame &f, pf_u32 *stage,
     for (pf_i32 i = 4 * threadIdx.y + (threadIdx.x >> 3); i < n_word;
             i += 4 * PF_GPU_WARPS) {
         pf_u32 *to = stage + column * p.stage_words + i;
-        pf_four row[4];
+        pf_u32 turned[3][4] = {};
 
-#pragma unroll
+#pragma unroll 1
         for (pf_i32 r = 0; r < 4; r++) {
             const pf_i32 y = 4 * (word0 + i) + r;
+            const pf_four four =
+                    pf_four_at<SOURCE>(f, p.colour, x0 + column, y < last ? y : last);
+            const pf_u32 kept = 0x3210u & ~(0xFu << 4 * r);
 
-            row[r] = pf_four_at<SOURCE>(f, p.colour, x0 + column, y < last ? y : last);
+#pragma unroll
+            for (pf_i32 x = 0; x < 4; x++) { /* byte x becomes byte r of column x */
+                const pf_u32 which = kept | (4u + x) << 4 * r;
+
+                for (pf_i32 c = 0; c < 3; c++) {
+                    turned[c][x] = pf_gpu_pick(turned[c][x], four.channel[c], which);
+                }
+            }
         }
 #pragma unroll
         for (pf_i32 c = 0; c < 3; c++) {
-            const pf_u32 a = row[0].channel[c];
-            const pf_u32 b = row[1].channel[c];
-            const pf_u32 low = pf_gpu_pick(a, b, 0x5140);
-            const pf_u32 high = pf_gpu_pick(a, b, 0x7362);
-            const pf_u32 d = row[2].channel[c];
-            const pf_u32 e = row[3].channel[c];
-            const pf_u32 low2 = pf_gpu_pick(d, e, 0x5140);
-            const pf_u32 high2 = pf_gpu_pick(d, e, 0x7362);
-
-            to[0] = pf_gpu_pick(low, low2, 0x5410);
-            to[p.stage_words] = pf_gpu_pick(low, low2, 0x7632);
-            to[2 * p.stage_words] = pf_gpu_pick(high, high2, 0x5410);
-            to[3 * p.stage_words] = pf_gpu_pick(high, high2, 0x7632);
-            to += channel_words;
+#pragma unroll
+            for (pf_i32 x = 0; x < 4; x++) {
+                to[c * channel_words + x * p.stage_words] = turned[c][x];
+            }
         }
     }
 }
@@ -253,8 +253,9 @@ pf_resize_tile(const pf_gpu_resize &p)
     pf_second_pass<TURNED>(p, f, t, shared, stage, mid);
 }
 
+/* Four blocks a multiprocessor: 64 registers, which no variant has to spill for. */
 #define PF_TILED(name, SOURCE, TURNED)                                                 \
-    PF_KERNEL __launch_bounds__(256) name(const pf_gpu_resize p)                       \
+    PF_KERNEL __launch_bounds__(256, 4) name(const pf_gpu_resize p)                    \
     {                                                                                  \
         pf_resize_tile<SOURCE, TURNED>(p);                                             \
     }

@@ -70,6 +70,7 @@ pf_four_slowly(const pf_gpu_frame &f, const pf_gpu_colour &k, pf_i32 x, pf_i32 y
 {
     pf_four four = {{0, 0, 0}};
 
+#pragma unroll 1
     for (pf_i32 i = 0; i < 4 && x + i < f.across.src_px; i++) {
         const pf_u32 rgb = pf_pixel_at<SOURCE>(f, k, x + i, y);
 

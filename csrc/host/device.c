@@ -13,7 +13,8 @@ enum {
     ATTRIBUTE_SHARED_BYTES = 97,
     FUNCTION_SHARED_BYTES = 8,
     DEFAULT_SHARED_BYTES = 48 * 1024,
-    STREAM_NON_BLOCKING = 1
+    STREAM_NON_BLOCKING = 1,
+    EVENT_WITHOUT_TIMING = 2
 };
 
 static const char *const kernel_names[] = {
@@ -204,6 +205,29 @@ pf_device_keep(pf_device *device, const pf_table_key *key, const void *bytes,
     *place = (pf_table){.key = *key, .address = address, .last_use = ++device->n_use};
     *table = place;
     return PF_OK;
+}
+
+pf_status
+pf_device_wait(pf_device *device, void *stream, void *other, pf_failure *failure)
+{
+    const pf_driver *driver = device->driver;
+    void *event = NULL;
+    pf_status st = pf_device_enter(device, failure);
+
+    if (st != PF_OK) {
+        return st;
+    }
+    st = PF_CALL(driver, failure, cuEventCreate, &event, EVENT_WITHOUT_TIMING);
+    if (st == PF_OK) {
+        st = PF_CALL(driver, failure, cuEventRecord, event, other);
+    }
+    if (st == PF_OK) {
+        st = PF_CALL(driver, failure, cuStreamWaitEvent, stream, event, 0);
+    }
+    if (event != NULL) { /* it stays until it has happened */
+        (void)driver->cuEventDestroy_v2(event);
+    }
+    return pf_device_leave(device, st, failure);
 }
 
 pf_status

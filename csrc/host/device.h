@@ -9,9 +9,7 @@
 
 /* Kernels, by their names in the image. */
 #define PF_KERNELS(X)                                                                  \
-    X(pf_pass_rgb24)                                                                   \
-    X(pf_pass_nv12)                                                                    \
-    X(pf_pass_i420)                                                                    \
+    X(pf_pass)                                                                         \
     X(pf_tiled_rgb24)                                                                  \
     X(pf_tiled_nv12)                                                                   \
     X(pf_tiled_i420)                                                                   \
@@ -89,6 +87,11 @@ pf_table *pf_device_find(pf_device *device, const pf_table_key *key);
  * further. */
 PF_NODISCARD pf_status pf_device_keep(pf_device *device, const pf_table_key *key,
         const void *bytes, size_t n_byte, pf_table **table, pf_failure *failure);
+
+/* Lets the stream wait for all that is on the other one now. By itself, not between
+ * enter and leave. */
+PF_NODISCARD pf_status pf_device_wait(
+        pf_device *device, void *stream, void *other, pf_failure *failure);
 
 typedef struct pf_launch {
     pf_kernel_id kernel;

@@ -246,8 +246,7 @@ launch_pass(run *r, pf_pixels pixels, bool down, bool last)
                               : (int64_t)frame->across.dst_px * frame->down.src_px;
     const int64_t most = PLAIN_BLOCKS * (int64_t)r->device->n_multiprocessor;
     const int64_t wanted = (n_px + PLAIN_THREADS - 1) / PLAIN_THREADS;
-    pf_launch launch = {
-            .kernel = (pf_kernel_id)((int)PF_KERNEL_pf_pass_rgb24 + (int)pixels),
+    pf_launch launch = {.kernel = PF_KERNEL_pf_pass,
             .grid = {(unsigned)(wanted < most ? wanted : most), 1, 1},
             .block = {PLAIN_THREADS, 1, 1},
             .stream = r->request->stream};
@@ -258,6 +257,7 @@ launch_pass(run *r, pf_pixels pixels, bool down, bool last)
     if (st == PF_OK) {
         params = params_for(r, 1, sent);
         params.is_down = down;
+        params.pixels = (int)pixels;
         params.value_bytes = last ? r->request->value_bytes : 1;
         launch.params = &params;
         st = pf_device_launch(r->device, &launch, r->failure);

@@ -7,14 +7,14 @@
 #include <string.h>
 
 #include "host/upload.h"
+#include "py_cuda.h"
 #include "video/colour.h"
 
 static const char driver_name[] = "phasefusion.driver";
 static const char device_name[] = "phasefusion.device";
 
-/* Sets the exception and returns NULL: what the driver said as (text, code). */
-static PyObject *
-raise_failure(pf_status st, const pf_failure *failure, const char *what)
+PyObject *
+pf_cuda_raise(pf_status st, const pf_failure *failure, const char *what)
 {
     PyObject *said;
 
@@ -27,6 +27,12 @@ raise_failure(pf_status st, const pf_failure *failure, const char *what)
         Py_DECREF(said);
     }
     return NULL;
+}
+
+pf_device *
+pf_cuda_device_of(PyObject *capsule)
+{
+    return PyCapsule_GetPointer(capsule, device_name);
 }
 
 PyDoc_STRVAR(open_doc, "open($module, path, /)\n--\n\n"
@@ -62,7 +68,7 @@ cuda_open(PyObject *module, PyObject *path)
         capsule = PyCapsule_New(driver, driver_name, NULL);
     }
     else {
-        raise_failure(st, &failure, "the driver");
+        pf_cuda_raise(st, &failure, "the driver");
     }
     if (capsule == NULL) {
         free(driver);
@@ -118,7 +124,7 @@ cuda_device(PyObject *module, PyObject *args)
         capsule = PyCapsule_New(device, device_name, NULL);
     }
     else {
-        raise_failure(st, &failure, "the device");
+        pf_cuda_raise(st, &failure, "the device");
     }
     if (capsule == NULL) {
         free(device);
@@ -133,7 +139,7 @@ PyDoc_STRVAR(device_info_doc,
 static PyObject *
 cuda_device_info(PyObject *module, PyObject *capsule)
 {
-    const pf_device *device = PyCapsule_GetPointer(capsule, device_name);
+    const pf_device *device = pf_cuda_device_of(capsule);
 
     (void)module;
     if (device == NULL) {
@@ -160,7 +166,7 @@ cuda_load(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO!:load", &capsule, &PyBytes_Type, &image)) {
         return NULL;
     }
-    device = PyCapsule_GetPointer(capsule, device_name);
+    device = pf_cuda_device_of(capsule);
     bytes = PyBytes_AsString(image);
     if (device == NULL || bytes == NULL) {
         return NULL;
@@ -173,7 +179,64 @@ cuda_load(PyObject *module, PyObject *args)
     Py_END_ALLOW_THREADS
 
     if (st != PF_OK) {
-        return raise_failure(st, &failure, "the image");
+        return pf_cuda_raise(st, &failure, "the image");
+    }
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(device_of_doc, "device_of($module, driver, address, /)\n--\n\n"
+                            "The device on which an address lies.");
+
+static PyObject *
+cuda_device_of(PyObject *module, PyObject *args)
+{
+    enum { ATTRIBUTE_DEVICE_ORDINAL = 9 };
+    pf_failure failure = {0};
+    const pf_driver *driver;
+    PyObject *capsule;
+    unsigned long long address;
+    pf_status st;
+    int ordinal = -1;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OK:device_of", &capsule, &address)) {
+        return NULL;
+    }
+    driver = PyCapsule_GetPointer(capsule, driver_name);
+    if (driver == NULL) {
+        return NULL;
+    }
+    st = PF_CALL(driver, &failure, cuPointerGetAttribute, &ordinal,
+            ATTRIBUTE_DEVICE_ORDINAL, (pf_device_address)address);
+    return st == PF_OK ? PyLong_FromLong(ordinal)
+                       : pf_cuda_raise(st, &failure, "the address");
+}
+
+PyDoc_STRVAR(wait_doc, "wait($module, device, stream, other, /)\n--\n\n"
+                       "Let a stream wait for all that is on another one now.");
+
+static PyObject *
+cuda_wait(PyObject *module, PyObject *args)
+{
+    pf_failure failure = {0};
+    pf_device *device;
+    PyObject *capsule;
+    unsigned long long stream;
+    unsigned long long other;
+    pf_status st;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OKK:wait", &capsule, &stream, &other)) {
+        return NULL;
+    }
+    device = pf_cuda_device_of(capsule);
+    if (device == NULL) {
+        return NULL;
+    }
+    st = pf_device_wait(
+            device, (void *)(uintptr_t)stream, (void *)(uintptr_t)other, &failure);
+    if (st != PF_OK) {
+        return pf_cuda_raise(st, &failure, "the stream");
     }
     Py_RETURN_NONE;
 }
@@ -354,7 +417,7 @@ cuda_resize(PyObject *module, PyObject *args)
     }
     request.pixels = (pf_pixels)pixels;
     request.stream = stream == Py_None ? NULL : PyLong_AsVoidPtr(stream);
-    device = PyCapsule_GetPointer(capsule, device_name);
+    device = pf_cuda_device_of(capsule);
     if (device == NULL || PyErr_Occurred()) {
         return NULL;
     }
@@ -379,7 +442,7 @@ cuda_resize(PyObject *module, PyObject *args)
     free(job);
     Py_DECREF(table);
     if (job == NULL || st != PF_OK) {
-        return job == NULL ? NULL : raise_failure(st, &failure, "a size");
+        return job == NULL ? NULL : pf_cuda_raise(st, &failure, "a size");
     }
     Py_RETURN_NONE;
 }
@@ -388,10 +451,13 @@ static PyMethodDef cuda_methods[] = {
         {"colour", cuda_colour, METH_VARARGS, colour_doc},
         {"device", cuda_device, METH_VARARGS, device_doc},
         {"device_info", cuda_device_info, METH_O, device_info_doc},
+        {"device_of", cuda_device_of, METH_VARARGS, device_of_doc},
         {"driver_info", cuda_driver_info, METH_O, driver_info_doc},
+        {"from_dlpack", pf_cuda_from_dlpack, METH_O, pf_cuda_from_dlpack_doc},
         {"load", cuda_load, METH_VARARGS, load_doc},
         {"open", cuda_open, METH_O, open_doc},
         {"resize", cuda_resize, METH_VARARGS, resize_doc},
+        {"wait", cuda_wait, METH_VARARGS, wait_doc},
         {NULL, NULL, 0, NULL},
 };
 

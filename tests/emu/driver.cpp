@@ -491,6 +491,17 @@ cuEventSynchronize(void *handle)
 }
 
 API
+cuPointerGetAttribute(void *value, int attribute, uintptr_t address)
+{
+    CALLED(cuPointerGetAttribute)
+    if (attribute != 9 || allocation_of(address) == 0) {
+        return INVALID_VALUE;
+    }
+    *static_cast<int *>(value) = memory_device[allocation_of(address)];
+    return SUCCESS;
+}
+
+API
 cuGetErrorName(int code, const char **name)
 {
     switch (code) {

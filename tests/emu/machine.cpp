@@ -12,6 +12,7 @@
 #endif
 
 memory_map device_memory, pinned_memory;
+std::map<uintptr_t, int> memory_device;
 std::set<stream *> streams;
 std::map<std::string, int> n_call;
 context contexts[8];
@@ -69,6 +70,14 @@ find(const memory_map &memory, uintptr_t address)
     }
     --after;
     return address < after->first + after->second ? &*after : nullptr;
+}
+
+uintptr_t
+allocation_of(uintptr_t address)
+{
+    const auto *block = find(device_memory, address);
+
+    return block == nullptr ? 0 : block->first;
 }
 
 bool
@@ -214,6 +223,7 @@ allocate_device(uintptr_t *address, size_t n_byte)
     }
     *address = reinterpret_cast<uintptr_t>(memory);
     device_memory[*address] = n_byte;
+    memory_device[*address] = current()->device;
     return SUCCESS;
 }
 

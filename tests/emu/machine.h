@@ -59,6 +59,7 @@ struct event {
 typedef std::map<uintptr_t, size_t> memory_map;
 
 extern memory_map device_memory, pinned_memory;
+extern std::map<uintptr_t, int> memory_device; /* whose an allocation is */
 extern std::set<stream *> streams;
 extern std::map<std::string, int> n_call;
 extern context contexts[8];
@@ -75,6 +76,9 @@ context *current();
 
 /* What every call that needs a context begins with. */
 int enter(const char *name);
+
+/* The start of the allocation that an address lies in; 0 for none. */
+uintptr_t allocation_of(uintptr_t address);
 
 bool is_inside(const memory_map &memory, uintptr_t address, size_t n_byte);
 
