@@ -19,7 +19,8 @@ pf_any_pixel(pf_i32 pixels, const pf_gpu_frame &f, const pf_gpu_colour &k, pf_i6
 PF_KERNEL __launch_bounds__(256) pf_pass(const pf_gpu_resize p)
 {
     const pf_gpu_frame &f = p.frame[blockIdx.z];
-    const pf_gpu_axis &axis = p.is_down ? f.down : f.across;
+    const pf_gpu_axis axis = p.is_down ? f.down : f.across;
+    const pf_result result = pf_result_of(p, f, p.table);
     const pf_i64 width = p.is_down ? f.across.src_px : f.across.dst_px;
     const pf_i64 height = p.is_down ? f.down.dst_px : f.down.src_px;
     const pf_i64 step = (pf_i64)gridDim.x * blockDim.x;
@@ -45,12 +46,12 @@ PF_KERNEL __launch_bounds__(256) pf_pass(const pf_gpu_resize p)
                 sum[c] += weight[t] * (pf_i32)(rgb >> 8 * c & 255u);
             }
         }
-        const bool tight = f.x_offset == 0;
-        const pf_i64 at = tight ? 3 * i : f.x_offset[x] + f.y_offset[y];
-        const pf_i64 next = tight ? 1 : f.channel_offset;
+        const bool tight = result.x_offset == 0;
+        const pf_i64 at = tight ? 3 * i : result.x_offset[x] + result.y_offset[y];
+        const pf_i64 next = tight ? 1 : result.channel_offset;
 
         for (pf_i32 c = 0; c < 3; c++) {
-            pf_put(p, f, p.table, at + c * next, c, pf_gpu_byte_of(sum[c]));
+            pf_put(result, at + c * next, c, pf_gpu_byte_of(sum[c]));
         }
     }
 }

@@ -161,21 +161,22 @@ PF_DEVICE void
 pf_second_pass(const pf_gpu_resize &p, const pf_gpu_frame &f, const pf_tile &t,
         const void *table, pf_u32 *stage, const pf_u32 *mid)
 {
-    const pf_gpu_axis &b = TURNED ? f.across : f.down;
+    const pf_gpu_axis b = TURNED ? f.across : f.down;
+    const pf_result result = pf_result_of(p, f, table);
     const pf_i32 lane = threadIdx.x;
     const pf_i32 mid_channel = PF_GPU_LANES * p.mid_words;
     const pf_i32 turned_bytes = 4 * p.stage_words;
     pf_u8 *turned = (pf_u8 *)stage;
 
     if (lane < t.n_a) {
-        const pf_i64 x_at = TURNED ? 0 : f.x_offset[t.a0 + lane];
+        const pf_i64 x_at = TURNED ? 0 : result.x_offset[t.a0 + lane];
 
         for (pf_i32 i = threadIdx.y; i < t.n_b; i += PF_GPU_WARPS) {
             const pf_i32 made = t.b0 + i;
             const pf_sums sums = pf_dot_words(
                     mid + lane * p.mid_words + b.first[made] - t.line0 / 4, mid_channel,
                     b.weight, (pf_i64)made * b.stride, b.count[made]);
-            const pf_i64 at = TURNED ? 0 : x_at + f.y_offset[made];
+            const pf_i64 at = TURNED ? 0 : x_at + result.y_offset[made];
 
 #pragma unroll
             for (pf_i32 c = 0; c < 3; c++) {
@@ -185,7 +186,7 @@ pf_second_pass(const pf_gpu_resize &p, const pf_gpu_frame &f, const pf_tile &t,
                     turned[(c * PF_GPU_LANES + lane) * turned_bytes + i] = (pf_u8)v;
                 }
                 else {
-                    pf_put(p, f, table, at + c * f.channel_offset, c, v);
+                    pf_put(result, at + c * result.channel_offset, c, v);
                 }
             }
         }
@@ -196,11 +197,11 @@ pf_second_pass(const pf_gpu_resize &p, const pf_gpu_frame &f, const pf_tile &t,
     __syncthreads();
     for (pf_i32 y = threadIdx.y; y < t.n_a; y += PF_GPU_WARPS) {
         for (pf_i32 x = lane; x < t.n_b; x += PF_GPU_LANES) {
-            const pf_i64 at = f.x_offset[t.b0 + x] + f.y_offset[t.a0 + y];
+            const pf_i64 at = result.x_offset[t.b0 + x] + result.y_offset[t.a0 + y];
 
 #pragma unroll
             for (pf_i32 c = 0; c < 3; c++) {
-                pf_put(p, f, table, at + c * f.channel_offset, c,
+                pf_put(result, at + c * result.channel_offset, c,
                         turned[(c * PF_GPU_LANES + y) * turned_bytes + x]);
             }
         }
@@ -213,7 +214,7 @@ pf_resize_tile(const pf_gpu_resize &p)
 {
     PF_DYN_SHARED(shared);
     const pf_gpu_frame &f = p.frame[blockIdx.z];
-    const pf_gpu_axis &a = TURNED ? f.down : f.across;
+    const pf_gpu_axis a = TURNED ? f.down : f.across;
     const pf_tile t = pf_tile_of(a, TURNED ? f.across : f.down, p.tile);
 
     if (t.n_a < 1 || t.n_b < 1) {
@@ -253,16 +254,17 @@ pf_resize_tile(const pf_gpu_resize &p)
     pf_second_pass<TURNED>(p, f, t, shared, stage, mid);
 }
 
-/* Four blocks a multiprocessor: 64 registers, which no variant has to spill for. */
-#define PF_TILED(name, SOURCE, TURNED)                                                 \
-    PF_KERNEL __launch_bounds__(256, 4) name(const pf_gpu_resize p)                    \
+/* Blocks a multiprocessor: 64 registers a thread for four of them, 80 for three; no
+ * variant has to spill then. */
+#define PF_TILED(name, SOURCE, TURNED, BLOCKS)                                         \
+    PF_KERNEL __launch_bounds__(256, BLOCKS) name(const pf_gpu_resize p)               \
     {                                                                                  \
         pf_resize_tile<SOURCE, TURNED>(p);                                             \
     }
 
-PF_TILED(pf_tiled_rgb24, PF_RGB24, false)
-PF_TILED(pf_tiled_nv12, PF_NV12, false)
-PF_TILED(pf_tiled_i420, PF_I420, false)
-PF_TILED(pf_turned_rgb24, PF_RGB24, true)
-PF_TILED(pf_turned_nv12, PF_NV12, true)
-PF_TILED(pf_turned_i420, PF_I420, true)
+PF_TILED(pf_tiled_rgb24, PF_RGB24, false, 4)
+PF_TILED(pf_tiled_nv12, PF_NV12, false, 4)
+PF_TILED(pf_tiled_i420, PF_I420, false, 4)
+PF_TILED(pf_turned_rgb24, PF_RGB24, true, 3)
+PF_TILED(pf_turned_nv12, PF_NV12, true, 3)
+PF_TILED(pf_turned_i420, PF_I420, true, 3)

@@ -152,19 +152,35 @@ pf_four_at(const pf_gpu_frame &f, const pf_gpu_colour &k, pf_i32 x, pf_i32 y)
                               : pf_four_yuv<SOURCE>(f, k, x, y);
 }
 
-/* Stores what byte v of channel c becomes. table is p.table or a copy of it. */
-PF_DEVICE void
-pf_put(const pf_gpu_resize &p, const pf_gpu_frame &f, const void *table, pf_i64 at,
-        pf_i32 c, pf_u32 v)
+/* Where values go. A copy of what the frame says, because the compiler has to take it
+ * that any store changes the frame. */
+struct pf_result {
+    void *dst;
+    const long long *x_offset;
+    const long long *y_offset;
+    pf_i64 channel_offset;
+    const void *table; /* p.table, or a copy of it */
+    int value_bytes;
+};
+
+PF_DEVICE pf_result
+pf_result_of(const pf_gpu_resize &p, const pf_gpu_frame &f, const void *table)
 {
-    if (p.value_bytes == 4) {
-        ((pf_u32 *)f.dst)[at] = ((const pf_u32 *)table)[256 * c + v];
+    return {f.dst, f.x_offset, f.y_offset, f.channel_offset, table, p.value_bytes};
+}
+
+/* Stores what byte v of channel c becomes. */
+PF_DEVICE void
+pf_put(const pf_result &r, pf_i64 at, pf_i32 c, pf_u32 v)
+{
+    if (r.value_bytes == 4) {
+        ((pf_u32 *)r.dst)[at] = ((const pf_u32 *)r.table)[256 * c + v];
     }
-    else if (p.value_bytes == 2) {
-        ((pf_u16 *)f.dst)[at] = ((const pf_u16 *)table)[256 * c + v];
+    else if (r.value_bytes == 2) {
+        ((pf_u16 *)r.dst)[at] = ((const pf_u16 *)r.table)[256 * c + v];
     }
     else {
-        ((pf_u8 *)f.dst)[at] = (pf_u8)v;
+        ((pf_u8 *)r.dst)[at] = (pf_u8)v;
     }
 }
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import shutil
 import subprocess
+import tempfile
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -37,35 +40,46 @@ MODES = {
 }
 
 
+_lock = threading.Lock()
+
+
 def is_possible() -> bool:
     """Whether there is a compiler."""
     return shutil.which(CXX) is not None
 
 
+def _compile(folder: Path, names: list[str], options: str, code: Path) -> list[str]:
+    """Object files of sources of the emulator, compiled side by side."""
+    includes = [f"-I{code}", f"-I{EMULATOR}"]
+    running = []
+    for name in names:
+        command = [CXX, *FLAGS, *options.split(), *includes, "-c", str(EMULATOR / name)]
+        command += ["-o", str(folder / f"{name}.o")]
+        running.append(
+            subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+        )
+    errors = "".join(process.communicate()[1] for process in running)
+    if any(process.returncode for process in running):
+        raise RuntimeError(errors)
+    return [str(folder / f"{name}.o") for name in names]
+
+
+@functools.cache
+def _rest(mode: str) -> tuple[list[str], tempfile.TemporaryDirectory[str]]:
+    """All but the kernels, which is the same for any device code; and its folder."""
+    _, options, tracer, _ = MODES[mode]
+    folder = tempfile.TemporaryDirectory(prefix="cuemu")
+    names = ["scheduler.cpp", "machine.cpp", "driver.cpp", tracer]
+    return _compile(Path(folder.name), names, options, DEVICE_CODE), folder
+
+
 def build(folder: Path, mode: str = "plain", code: Path = DEVICE_CODE) -> Path:
     """Compile the emulated driver with device code of a folder; its library."""
     folder.mkdir(parents=True, exist_ok=True)
-    for_kernels, for_rest, tracer, to_link = MODES[mode]
-    includes = [f"-I{code}", f"-I{EMULATOR}"]
-    running = []
-    objects = []
-    for name in ("kernels.cpp", "scheduler.cpp", "machine.cpp", "driver.cpp", tracer):
-        made = folder / f"{name}.o"
-        options = for_kernels if name == "kernels.cpp" else for_rest
-        command = [CXX, *FLAGS, *options.split(), *includes, "-c", "-o", str(made)]
-        running.append(
-            subprocess.Popen(
-                [*command, str(EMULATOR / name)],
-                cwd=folder,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        )
-        objects.append(str(made))
-    for process in running:
-        _, errors = process.communicate()
-        if process.returncode:
-            raise RuntimeError(errors)
+    options, _, _, to_link = MODES[mode]
+    with _lock:
+        rest, _ = _rest(mode)
+    objects = _compile(folder, ["kernels.cpp"], options, code) + rest
     library = folder / "libcuemu.so"
     command = [CXX, "-shared", *to_link.split(), "-o", str(library), *objects, "-ldl"]
     subprocess.run(command, check=True, cwd=folder)

@@ -92,7 +92,10 @@ is_inside(const memory_map &memory, uintptr_t address, size_t n_byte)
 static bool
 is_intact(uintptr_t address, size_t n_byte)
 {
-#if !defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__)
+    (void)address; /* seen at the store itself */
+    (void)n_byte;
+#else
     const unsigned char *guard = reinterpret_cast<unsigned char *>(address) + n_byte;
 
     for (size_t i = 0; i < GUARD_BYTES; i++) {
