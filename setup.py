@@ -120,7 +120,8 @@ class BuildExt(build_ext):
 
     def kernel_files(self):
         """Return the sources of the kernels."""
-        return sorted(glob("csrc/cuda/*.cu") + glob("csrc/cuda/*.h"))
+        shared = ["csrc/posterior/exponential.h"]
+        return sorted(glob("csrc/cuda/*.cu") + glob("csrc/cuda/*.h") + shared)
 
     def package_kernels(self):
         """Copy the sources of the kernels, and compile them when nvcc is there."""
@@ -150,6 +151,7 @@ class BuildExt(build_ext):
         if os.path.exists(fatbin) and os.path.getmtime(fatbin) > newest:
             return ""
         command = [nvcc, *NVCC_FLAGS, *nvcc_targets(), "-fatbin", "-o", fatbin]
+        command += ["-Icsrc/posterior"]
         for compress in (["--compress-mode=size"], ["-Xfatbinary", "-compress-all"]):
             made = subprocess.run(
                 [*command, *compress, "csrc/cuda/kernels.cu"],

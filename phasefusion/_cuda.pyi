@@ -38,3 +38,32 @@ def resize(
     /,
 ) -> None: ...
 def wait(device: Any, stream: int, other: int, /) -> None: ...
+def option_scores(
+    device: Any,
+    stream: int,
+    logits: tuple[int, int, int, int],
+    tokens: NDArray[np.int32],
+    orders: NDArray[np.int32],
+    /,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def fuse(
+    device: Any,
+    logprobs: NDArray[np.float64],
+    tie_seeds: NDArray[np.uint64],
+    complete: bool,
+    /,
+) -> tuple[
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+]: ...
+def distance_sums(
+    device: Any, stream: int, a: int, b: int, n_pairs: int, n_px: int, /
+) -> NDArray[np.int64]: ...
+def blas(device: Any, path: str, /) -> Any: ...
+def bootstrap(
+    device: Any, blas: Any, values: NDArray[np.int16], seed: int, n_resamples: int, /
+) -> NDArray[np.int64]: ...
+def gram(device: Any, blas: Any, x: NDArray[np.int8], /) -> NDArray[np.int32]: ...

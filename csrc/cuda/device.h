@@ -105,6 +105,65 @@ pf_gpu_join(pf_i32 low, pf_i32 middle, pf_i32 high)
     return (pf_i32)((pf_u32)low + ((pf_u32)middle << 8) + ((pf_u32)high << 16));
 }
 
+/* float of the bits of a bfloat16 */
+PF_HD float
+pf_gpu_from_bfloat16(pf_u16 bits)
+{
+    const union {
+        pf_u32 bits;
+        float value;
+    } wide = {(pf_u32)bits << 16};
+
+    return wide.value;
+}
+
+/* float of the bits of a float16 */
+PF_HD float
+pf_gpu_from_float16(pf_u16 bits)
+{
+    const pf_u32 sign = (pf_u32)(bits & 0x8000u) << 16;
+    const pf_u32 exponent = bits >> 10 & 31u;
+    const pf_u32 fraction = bits & 1023u;
+    union {
+        pf_u32 bits;
+        float value;
+    } wide;
+
+    if (exponent == 0) { /* subnormal: a multiple of 2^-24 */
+        wide.value = (float)fraction * (1.0f / 16777216.0f);
+        wide.bits |= sign;
+    }
+    else if (exponent == 31) {
+        wide.bits = sign | 0x7F800000u | fraction << 13;
+    }
+    else {
+        wide.bits = sign | (exponent + 112) << 23 | fraction << 13;
+    }
+    return wide.value;
+}
+
+PF_HD double
+pf_gpu_infinity(void)
+{
+    const union {
+        pf_u64 bits;
+        double value;
+    } infinity = {0x7FF0000000000000ull};
+
+    return infinity.value;
+}
+
+/* Of csrc/base/random.h: what a state of splitmix64 says. */
+PF_HD pf_u64
+pf_gpu_mix(pf_u64 state)
+{
+    state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9ull;
+    state = (state ^ (state >> 27)) * 0x94d049bb133111ebull;
+    return state ^ (state >> 31);
+}
+
+#define PF_GPU_RNG_STEP 0x9e3779b97f4a7c15ull
+
 #if defined(__CUDACC__) && !defined(PF_EMULATED)
 PF_DEVICE uint4
 pf_load_uint4(const uint4 *p)

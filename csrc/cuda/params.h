@@ -65,9 +65,67 @@ typedef struct pf_gpu_resize {
     int tile;        /* tiled: outputs of the second pass a block, >= 1 */
     int stage_words; /* tiled: from line to line of the stage; odd */
     int mid_words;   /* tiled: from line to line between the passes; odd */
-    int pixels;      /* plain: of the source, see source.h */
+    int pixels;      /* of the source, see source.h */
 } pf_gpu_resize;
 PF_STATIC_ASSERT(sizeof(pf_gpu_resize) == 64, "pf_gpu_resize must be 64 bytes");
+
+typedef enum pf_gpu_float {
+    PF_GPU_FLOAT32 = 0,
+    PF_GPU_FLOAT16,
+    PF_GPU_BFLOAT16
+} pf_gpu_float;
+
+/* Rows of logits over a vocabulary, and what is wanted of them. */
+typedef struct pf_gpu_scores {
+    const void *logits; /* (gridDim.x, n_vocab), rows row_values apart */
+    const int *token;   /* (gridDim.x, n_option): of the option at each place */
+    const int *order;   /* (gridDim.x, n_option): content of each place */
+    double *logprob;    /* (gridDim.x, n_option), content order */
+    double *mass;       /* (gridDim.x,): of all options together */
+    long long row_values;
+    long long n_vocab;
+    int n_option;
+    int type; /* pf_gpu_float */
+} pf_gpu_scores;
+PF_STATIC_ASSERT(sizeof(pf_gpu_scores) == 64, "pf_gpu_scores must be 64 bytes");
+
+/* Passes of items, and their pool; as pf_pass_batch and pf_fused. */
+typedef struct pf_gpu_fuse {
+    const double *logprob; /* (n_item, n_pass, n_option) */
+    const unsigned long long *tie_seed;
+    double *posterior; /* (n_item, n_option) */
+    double *margin;
+    long long *answer;
+    long long *n_tied;
+    long long *n_valid;
+    long long n_item;
+    long long n_pass;
+    int n_option;
+    int is_complete; /* an item that lacks a pass has no answer */
+} pf_gpu_fuse;
+PF_STATIC_ASSERT(sizeof(pf_gpu_fuse) == 80, "pf_gpu_fuse must be 80 bytes");
+
+/* How often each cluster is drawn; one resample a block. */
+typedef struct pf_gpu_counts {
+    unsigned short *count; /* (gridDim.x, n_cluster), bfloat16 */
+    unsigned *most;        /* the greatest count of all */
+    unsigned long long seed;
+    long long first_resample;
+    int n_cluster;
+    int unused;
+} pf_gpu_counts;
+PF_STATIC_ASSERT(sizeof(pf_gpu_counts) == 40, "pf_gpu_counts must be 40 bytes");
+
+/* Sums over pairs of frames; one pair a block. */
+typedef struct pf_gpu_distance {
+    const unsigned char *a; /* (gridDim.x, n_px, 3) */
+    const unsigned char *b;
+    long long *sums; /* (gridDim.x, 3): of |a - b|, of (a - b)^2, of what moved */
+    long long n_px;
+} pf_gpu_distance;
+PF_STATIC_ASSERT(sizeof(pf_gpu_distance) == 32, "pf_gpu_distance must be 32 bytes");
+
+enum { PF_GPU_BINS = 32 }; /* of a channel, in the histogram of colours */
 
 /* Threads of a block, and its lines at a time: one a lane. */
 enum { PF_GPU_LANES = 32, PF_GPU_WARPS = 8 };

@@ -43,7 +43,6 @@ pf_dot_words(const pf_u32 *word, pf_i32 channel_words, const void *weight, pf_i6
 }
 
 /* Rows y0 .. y0 + n_line - 1, words word0 .. word0 + n_word - 1 of each. */
-template <int SOURCE>
 PF_DEVICE void
 pf_stage_rows(const pf_gpu_resize &p, const pf_gpu_frame &f, pf_u32 *stage, pf_i32 y0,
         pf_i32 n_line, pf_i32 word0, pf_i32 n_word)
@@ -53,7 +52,7 @@ pf_stage_rows(const pf_gpu_resize &p, const pf_gpu_frame &f, pf_u32 *stage, pf_i
     for (pf_i32 line = threadIdx.y; line < n_line; line += PF_GPU_WARPS) {
         for (pf_i32 i = threadIdx.x; i < n_word; i += PF_GPU_LANES) {
             const pf_four four =
-                    pf_four_at<SOURCE>(f, p.colour, 4 * (word0 + i), y0 + line);
+                    pf_four_at(p.pixels, f, p.colour, 4 * (word0 + i), y0 + line);
             pf_u32 *to = stage + line * p.stage_words + i;
 
 #pragma unroll
@@ -66,7 +65,6 @@ pf_stage_rows(const pf_gpu_resize &p, const pf_gpu_frame &f, pf_u32 *stage, pf_i
 
 /* Columns x0 .. x0 + 31, x0 a multiple of 4; words word0 .. of four rows each. Lanes
  * read 8 neighbouring words of four rows, and turn squares of 4 by 4 pixels. */
-template <int SOURCE>
 PF_DEVICE void
 pf_stage_columns(const pf_gpu_resize &p, const pf_gpu_frame &f, pf_u32 *stage,
         pf_i32 x0, pf_i32 word0, pf_i32 n_word)
@@ -87,7 +85,7 @@ pf_stage_columns(const pf_gpu_resize &p, const pf_gpu_frame &f, pf_u32 *stage,
         for (pf_i32 r = 0; r < 4; r++) {
             const pf_i32 y = 4 * (word0 + i) + r;
             const pf_four four =
-                    pf_four_at<SOURCE>(f, p.colour, x0 + column, y < last ? y : last);
+                    pf_four_at(p.pixels, f, p.colour, x0 + column, y < last ? y : last);
             const pf_u32 kept = 0x3210u & ~(0xFu << 4 * r);
 
 #pragma unroll
@@ -208,7 +206,7 @@ pf_second_pass(const pf_gpu_resize &p, const pf_gpu_frame &f, const pf_tile &t,
     }
 }
 
-template <int SOURCE, bool TURNED>
+template <bool TURNED>
 PF_DEVICE void
 pf_resize_tile(const pf_gpu_resize &p)
 {
@@ -230,10 +228,10 @@ pf_resize_tile(const pf_gpu_resize &p)
         const pf_i32 n_line = left < PF_GPU_LANES ? left : PF_GPU_LANES;
 
         if (TURNED) {
-            pf_stage_columns<SOURCE>(p, f, stage, from, t.word0, t.n_word);
+            pf_stage_columns(p, f, stage, from, t.word0, t.n_word);
         }
         else {
-            pf_stage_rows<SOURCE>(p, f, stage, from, n_line, t.word0, t.n_word);
+            pf_stage_rows(p, f, stage, from, n_line, t.word0, t.n_word);
         }
         __syncthreads();
         for (pf_i32 i = threadIdx.y; lane < n_line && i < t.n_a; i += PF_GPU_WARPS) {
@@ -256,15 +254,12 @@ pf_resize_tile(const pf_gpu_resize &p)
 
 /* Blocks a multiprocessor: 64 registers a thread for four of them, 80 for three; no
  * variant has to spill then. */
-#define PF_TILED(name, SOURCE, TURNED, BLOCKS)                                         \
-    PF_KERNEL __launch_bounds__(256, BLOCKS) name(const pf_gpu_resize p)               \
-    {                                                                                  \
-        pf_resize_tile<SOURCE, TURNED>(p);                                             \
-    }
+PF_KERNEL __launch_bounds__(256, 4) pf_tiled(const pf_gpu_resize p)
+{
+    pf_resize_tile<false>(p);
+}
 
-PF_TILED(pf_tiled_rgb24, PF_RGB24, false, 4)
-PF_TILED(pf_tiled_nv12, PF_NV12, false, 4)
-PF_TILED(pf_tiled_i420, PF_I420, false, 4)
-PF_TILED(pf_turned_rgb24, PF_RGB24, true, 3)
-PF_TILED(pf_turned_nv12, PF_NV12, true, 3)
-PF_TILED(pf_turned_i420, PF_I420, true, 3)
+PF_KERNEL __launch_bounds__(256, 3) pf_turned(const pf_gpu_resize p)
+{
+    pf_resize_tile<true>(p);
+}

@@ -144,12 +144,16 @@ pf_four_yuv(const pf_gpu_frame &f, const pf_gpu_colour &k, pf_i32 x, pf_i32 y)
     return four;
 }
 
-template <int SOURCE>
+/* The source is one of a launch: a branch that all take alike. */
 PF_DEVICE pf_four
-pf_four_at(const pf_gpu_frame &f, const pf_gpu_colour &k, pf_i32 x, pf_i32 y)
+pf_four_at(pf_i32 pixels, const pf_gpu_frame &f, const pf_gpu_colour &k, pf_i32 x,
+        pf_i32 y)
 {
-    return SOURCE == PF_RGB24 ? pf_four_rgb(f, k, x, y)
-                              : pf_four_yuv<SOURCE>(f, k, x, y);
+    if (pixels == PF_RGB24) {
+        return pf_four_rgb(f, k, x, y);
+    }
+    return pixels == PF_NV12 ? pf_four_yuv<PF_NV12>(f, k, x, y)
+                             : pf_four_yuv<PF_I420>(f, k, x, y);
 }
 
 /* Where values go. A copy of what the frame says, because the compiler has to take it

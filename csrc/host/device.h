@@ -10,12 +10,12 @@
 /* Kernels, by their names in the image. */
 #define PF_KERNELS(X)                                                                  \
     X(pf_pass)                                                                         \
-    X(pf_tiled_rgb24)                                                                  \
-    X(pf_tiled_nv12)                                                                   \
-    X(pf_tiled_i420)                                                                   \
-    X(pf_turned_rgb24)                                                                 \
-    X(pf_turned_nv12)                                                                  \
-    X(pf_turned_i420)
+    X(pf_tiled)                                                                        \
+    X(pf_turned)                                                                       \
+    X(pf_option_scores)                                                                \
+    X(pf_fuse_passes)                                                                  \
+    X(pf_resample_counts)                                                              \
+    X(pf_frame_distance)
 
 #define PF_KERNEL_NUMBER(name) PF_KERNEL_##name,
 typedef enum pf_kernel_id { PF_KERNELS(PF_KERNEL_NUMBER) PF_N_KERNEL } pf_kernel_id;

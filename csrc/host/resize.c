@@ -203,8 +203,7 @@ blocks(int64_t n, int64_t of)
 static pf_status
 launch_tiled(run *r, size_t n, bool turned, const tiling *t)
 {
-    const int base = turned ? PF_KERNEL_pf_turned_rgb24 : PF_KERNEL_pf_tiled_rgb24;
-    pf_launch launch = {.kernel = (pf_kernel_id)(base + (int)r->request->pixels),
+    pf_launch launch = {.kernel = turned ? PF_KERNEL_pf_turned : PF_KERNEL_pf_tiled,
             .grid = {1, 1, (unsigned)n},
             .block = {PF_GPU_LANES, PF_GPU_WARPS, 1},
             .shared_bytes = t->shared_bytes,
@@ -229,6 +228,7 @@ launch_tiled(run *r, size_t n, bool turned, const tiling *t)
     if (st == PF_OK) {
         params = params_for(r, n, sent);
         params.tile = t->tile;
+        params.pixels = (int)r->request->pixels;
         params.stage_words = (int)t->stage_words;
         params.mid_words = (int)t->mid_words;
         launch.params = &params;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import os
@@ -50,7 +51,7 @@ def is_possible() -> bool:
 
 def _compile(folder: Path, names: list[str], options: str, code: Path) -> list[str]:
     """Object files of sources of the emulator, compiled side by side."""
-    includes = [f"-I{code}", f"-I{EMULATOR}"]
+    includes = [f"-I{code}", f"-I{EMULATOR}", f"-I{ROOT / 'csrc/posterior'}"]
     running = []
     for name in names:
         command = [CXX, *FLAGS, *options.split(), *includes, "-c", str(EMULATOR / name)]
@@ -65,12 +66,13 @@ def _compile(folder: Path, names: list[str], options: str, code: Path) -> list[s
 
 
 @functools.cache
-def _rest(mode: str) -> tuple[list[str], tempfile.TemporaryDirectory[str]]:
-    """All but the kernels, which is the same for any device code; and its folder."""
+def _rest(mode: str) -> list[str]:
+    """All but the kernels, which is the same for any device code."""
     _, options, tracer, _ = MODES[mode]
-    folder = tempfile.TemporaryDirectory(prefix="cuemu")
-    names = ["scheduler.cpp", "machine.cpp", "driver.cpp", tracer]
-    return _compile(Path(folder.name), names, options, DEVICE_CODE), folder
+    folder = Path(tempfile.mkdtemp(prefix="cuemu"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    names = ["scheduler.cpp", "machine.cpp", "driver.cpp", "cublas.cpp", tracer]
+    return _compile(folder, names, options, DEVICE_CODE)
 
 
 def build(folder: Path, mode: str = "plain", code: Path = DEVICE_CODE) -> Path:
@@ -78,7 +80,7 @@ def build(folder: Path, mode: str = "plain", code: Path = DEVICE_CODE) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     options, _, _, to_link = MODES[mode]
     with _lock:
-        rest, _ = _rest(mode)
+        rest = _rest(mode)
     objects = _compile(folder, ["kernels.cpp"], options, code) + rest
     library = folder / "libcuemu.so"
     command = [CXX, "-shared", *to_link.split(), "-o", str(library), *objects, "-ldl"]

@@ -88,6 +88,67 @@ def check_words(library, cuda, frames) -> bool:
     return good
 
 
+def check_scores(library, cuda) -> bool:
+    """Log-softmax, pools with ties and vetoes, counts, distances."""
+    import emulator
+
+    from phasefusion import _core, _frames
+
+    rng = np.random.default_rng(9)
+    driver = emulator.Emulator(Path(library))
+    good = True
+    logits = rng.normal(0, 3, (3, 300)).astype(np.float32)
+    bits = (logits.view(np.uint32) >> 16).astype(np.uint16)
+    halves = logits.astype(np.float16)
+    halves[0, :3] = [6e-8, np.inf, 3e-5]
+    for values in (logits, halves, bits.view("V2")):
+        rows = emulator.DeviceArray(driver, values.shape, values.dtype)
+        rows.memory[...] = values
+        got, mass = cuda.option_scores(rows, [7, 1, 290], [2, 0, 1])
+        if values.dtype.kind == "V":
+            values = (bits.astype(np.uint32) << 16).view(np.float32)
+        x = values.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            top = x.max(1, keepdims=True)
+            norm = x - top - np.log(np.exp(x - top).sum(1, keepdims=True))
+        wanted = norm[:, [1, 290, 7]]
+        good &= np.allclose(got, wanted, rtol=1e-13, equal_nan=True)
+        good &= np.allclose(mass, np.exp(wanted).sum(1), rtol=1e-12, equal_nan=True)
+    logp = rng.normal(0, 2, (21, 3, 5))
+    logp[2:6, :, 1] = logp[2:6, :, 3]  # ties
+    logp[2:6, :, [0, 2, 4]] = -50.0
+    logp[7:9] = logp[7:9, :1] * 800.0  # posteriors that underflow
+    logp[9, :2] = np.nan
+    logp[10, 1] = np.inf
+    logp[11, :, 2] = -np.inf
+    seeds = rng.integers(0, 2**63, len(logp), np.uint64)
+    for missing in ("complete", "available"):
+        got = cuda.fuse_items(logp, seeds, missing=missing)
+        core = _core.fuse(logp, None, seeds, 0, int(missing == "available"), False)
+        good &= np.array_equal(got.posterior, core[0], equal_nan=True)
+        good &= np.allclose(got.margin, core[1], rtol=1e-15, equal_nan=True)
+        for mine, theirs in zip(
+            (got.answer, got.n_tied, got.n_valid), core[2:5], strict=True
+        ):
+            good &= np.array_equal(mine, theirs)
+    os.environ["PHASEFUSION_CUBLAS"] = library
+    for n in (301, 48887):  # of the second, one draw in 90000 is refused
+        values = rng.integers(-3, 4, (n, 2))
+        drawn = _core.resample_indices(n, 4, 3)
+        counts = np.stack([np.bincount(row, minlength=n) for row in drawn])
+        sums = cuda.bootstrap_sums(values, n_resamples=4, seed=3)
+        good &= np.array_equal(sums, counts @ values)
+    a, b = rng.integers(0, 256, (2, 2, 9, 31, 3), np.uint8)
+    pair = []
+    for array in (a, b):
+        pair.append(emulator.DeviceArray(driver, array.shape, array.dtype))
+        pair[-1].memory[...] = array
+    for kind, metric in enumerate(("absolute", "rms", "histogram")):
+        core = _frames.distance(a.reshape(2, -1, 3), b.reshape(2, -1, 3), kind)
+        good &= np.array_equal(cuda.frame_distance(*pair, metric), core)
+    return good
+
+
 def main() -> int:
     library, image, report = sys.argv[1:]
     os.environ["PHASEFUSION_CUDA_DRIVER"] = library
@@ -100,6 +161,7 @@ def main() -> int:
     try:
         good = check_resize(cuda, frames, source_of, images)
         good &= check_words(library, cuda, frames)
+        good &= check_scores(library, cuda)
     except PhaseFusionError as error:
         print(error)
         return 2

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(
 )
 HERE = Path(__file__).parent
 TILED, PLAIN, SOURCE = "resize_tiled.cu", "resize_plain.cu", "source.h"
+FUSE, STATISTICS = "fuse.cu", "statistics.cu"
 BARRIER = "        __syncthreads();\n"
 
 #: name: file, what stands there, which one, what is put there, how it may be found.
@@ -67,6 +68,43 @@ MUTANTS = {
     "chroma of the next row": (SOURCE, "(y >> 1)", 1, "((y + 1) >> 1)", {1, 2}),
     "a pixel too many": (PLAIN, "i < width * height", 0, "i <= width * height", {1, 2}),
     "a tap too few": (PLAIN, "t < n_tap", 0, "t < n_tap - 1", {1}),
+    "the sum of another thread": (FUSE, "part[tid + n];\n        }", 1, "0.0;\n}", {1}),
+    "no barrier in a sum": (
+        FUSE,
+        "        __syncthreads();\n        if (tid < n) {",
+        0,
+        "        if (tid < n) {",
+        {1, 3},
+    ),
+    "the top overwritten too soon": (
+        FUSE,
+        "    __syncthreads(); /* before",
+        0,
+        "    /* before",
+        {1, 3},
+    ),
+    "letters for contents": (FUSE, "p.order[at]", 0, "tid", {1}),
+    "the mean of all passes": (FUSE, "(double)n_valid :", 0, "(double)p.n_pass :", {1}),
+    "ties go to the first": (FUSE, "is_tied && answered", 0, "false", {1}),
+    "a margin of nothing": (FUSE, "second < 1e-290", 0, "second < 0.0", {1}),
+    "warps that share no item": (FUSE, "threadIdx.x >> 5", 0, "0", {1}),
+    "draws that nobody refuses": (STATISTICS, ">= spare) {", 0, ">= 0) {", {1}),
+    "one word for two draws": (STATISTICS, "32 * (i & 1u)", 0, "0", {1}),
+    "counts before they are 0": (
+        STATISTICS,
+        "    __syncthreads();\n",
+        0,
+        "\n",
+        {1, 3},
+    ),
+    "counts before they are made": (
+        STATISTICS,
+        "    __syncthreads();\n",
+        1,
+        "\n",
+        {1, 3},
+    ),
+    "histograms of one channel": (STATISTICS, "(i % 3) *", 0, "0 *", {1}),
     "a pass along the other axis": (PLAIN, "p.is_down ? f.down : f", 0, "f", {1, 2}),
 }
 

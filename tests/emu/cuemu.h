@@ -37,6 +37,7 @@ void cuemu_register(const char *name, void (*run)(const void *), size_t param_by
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 
 #define threadIdx (cuemu_current->id)
@@ -103,14 +104,26 @@ cuemu_shuffle(unsigned mask, T value, unsigned from, int line)
     cuemu_shuffle((mask), (value), (cuemu_current->linear & 31u) ^ (unsigned)(bits),   \
             __LINE__)
 
-/* The scheduler never interrupts a fiber, so these are atomic as they stand. */
+/* The scheduler never interrupts a fiber, so these are atomic as they stand. The tracer
+ * does not see them: atomics on one word are no race. */
+#define CUEMU_ATOMIC __attribute__((noinline, no_sanitize("thread")))
 template <class T>
-static inline T
+CUEMU_ATOMIC static T
 atomicAdd(T *to, T value)
 {
     const T before = *to;
 
     *to = (T)(before + value);
+    return before;
+}
+
+template <class T>
+CUEMU_ATOMIC static T
+atomicMax(T *to, T value)
+{
+    const T before = *to;
+
+    *to = before > value ? before : value;
     return before;
 }
 
