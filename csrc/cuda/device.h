@@ -165,10 +165,17 @@ pf_gpu_mix(pf_u64 state)
 #define PF_GPU_RNG_STEP 0x9e3779b97f4a7c15ull
 
 #if defined(__CUDACC__) && !defined(PF_EMULATED)
+/* One load of 16 bytes of what no kernel writes; nvcc would split it when a part is not
+ * used. */
 PF_DEVICE uint4
 pf_load_uint4(const uint4 *p)
 {
-    return *p;
+    uint4 v;
+
+    asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+            : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+            : "l"(p));
+    return v;
 }
 #endif
 

@@ -34,8 +34,8 @@ pf_logit_at(const pf_gpu_scores &p, pf_i64 at)
 PF_KERNEL
 __launch_bounds__(PF_SCORE_THREADS, 4) pf_option_scores(const pf_gpu_scores p)
 {
-    PF_DYN_SHARED(shared);
-    double *part = (double *)shared;
+    PF_DYN_SHARED(block_memory);
+    double *part = (double *)block_memory;
     const pf_i64 row = (pf_i64)blockIdx.x * p.row_values;
     const pf_i32 tid = threadIdx.x;
     double top = -pf_gpu_infinity();
@@ -227,7 +227,7 @@ pf_break_tie(pf_u64 seed, pf_u32 tied, pf_i32 n_option, pf_u8 *order)
 /* One item a warp, one option a lane; the linear pool of pf_posterior_fuse. */
 PF_KERNEL __launch_bounds__(128) pf_fuse_passes(const pf_gpu_fuse p)
 {
-    PF_DYN_SHARED(shared);
+    PF_DYN_SHARED(block_memory);
     const pf_i32 lane = threadIdx.x & 31;
     const pf_i32 warp = threadIdx.x >> 5;
     const pf_i64 item = (pf_i64)blockIdx.x * (blockDim.x >> 5) + warp;
@@ -300,7 +300,8 @@ PF_KERNEL __launch_bounds__(128) pf_fuse_passes(const pf_gpu_fuse p)
         n_tied += (pf_i32)(tied >> k & 1u);
     }
     if (is_tied && answered) {
-        answer = pf_break_tie(p.tie_seed[item], tied, p.n_option, shared + 32 * warp);
+        answer = pf_break_tie(
+                p.tie_seed[item], tied, p.n_option, block_memory + 32 * warp);
     }
     p.answer[item] = answered ? answer : -1;
     p.margin[item] = answered ? margin : nothing;

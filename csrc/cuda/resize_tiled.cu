@@ -210,7 +210,7 @@ template <bool TURNED>
 PF_DEVICE void
 pf_resize_tile(const pf_gpu_resize &p)
 {
-    PF_DYN_SHARED(shared);
+    PF_DYN_SHARED(tile_memory);
     const pf_gpu_frame &f = p.frame[blockIdx.z];
     const pf_gpu_axis a = TURNED ? f.down : f.across;
     const pf_tile t = pf_tile_of(a, TURNED ? f.across : f.down, p.tile);
@@ -218,7 +218,7 @@ pf_resize_tile(const pf_gpu_resize &p)
     if (t.n_a < 1 || t.n_b < 1) {
         return; /* the whole block: a smaller frame of a batch of many sizes */
     }
-    pf_u32 *stage = pf_keep_table(p, shared);
+    pf_u32 *stage = pf_keep_table(p, tile_memory);
     const pf_i32 stage_channel = PF_GPU_LANES * p.stage_words;
     pf_u32 *mid = stage + 3 * stage_channel;
     const pf_i32 lane = threadIdx.x;
@@ -249,7 +249,7 @@ pf_resize_tile(const pf_gpu_resize &p)
         }
         __syncthreads();
     }
-    pf_second_pass<TURNED>(p, f, t, shared, stage, mid);
+    pf_second_pass<TURNED>(p, f, t, tile_memory, stage, mid);
 }
 
 /* Blocks a multiprocessor: 64 registers a thread for four of them, 80 for three; no

@@ -5,14 +5,53 @@
 
 enum { PF_STATISTICS_THREADS = 256 };
 
-/* One resample a block: the clusters that pf_resample_indices draws, counted. Draw i is
- * half i of the words of pf_rng_stream(seed, resample), unless it is refused; those in
- * the place of refused ones, seldom any, follow after the last. */
+/* Half i of the words of a stream, as a number below bound; refused when its remainder
+ * is below spare. */
+struct pf_draw {
+    pf_u32 index;
+    pf_u32 remainder;
+};
+
+PF_DEVICE pf_draw
+pf_draw_half(pf_u64 start, pf_u64 i, pf_u32 bound)
+{
+    const pf_u64 word = pf_gpu_mix(start + (i / 2 + 1) * PF_GPU_RNG_STEP);
+    const pf_u64 product = (word >> 32 * (i & 1u) & 0xffffffffu) * bound;
+
+    return {(pf_u32)(product >> 32), (pf_u32)product};
+}
+
+/* What pf_rng_indices draws, one after the other: 64 at a time, each 64 from whole
+ * words, then the rest. */
+PF_DEVICE void
+pf_count_slowly(pf_u64 start, pf_u32 bound, pf_u32 spare, pf_u32 *count)
+{
+    pf_u64 half = 0;
+
+    for (pf_u32 left = bound; left > 0;) {
+        pf_u32 missing = left < 64 ? left : 64;
+
+        left -= missing;
+        for (; missing > 0; half++) {
+            const pf_draw draw = pf_draw_half(start, half, bound);
+
+            if (draw.remainder >= spare) {
+                count[draw.index]++;
+                missing--;
+            }
+        }
+        half += half & 1u;
+    }
+}
+
+/* One resample a block: the clusters that pf_resample_indices draws, counted, those of
+ * pf_rng_stream(seed, resample). Draw i is half i of the words, unless one is refused;
+ * then, which is seldom, the resample is counted again. */
 PF_KERNEL
 __launch_bounds__(PF_STATISTICS_THREADS) pf_resample_counts(const pf_gpu_counts p)
 {
-    PF_DYN_SHARED(shared);
-    pf_u32 *count = (pf_u32 *)shared;
+    PF_DYN_SHARED(block_memory);
+    pf_u32 *count = (pf_u32 *)block_memory;
     pf_u32 *n_refused = count + p.n_cluster;
     const pf_u32 bound = (pf_u32)p.n_cluster;
     const pf_u32 spare = (0u - bound) % bound; /* 2^32 mod bound */
@@ -28,28 +67,18 @@ __launch_bounds__(PF_STATISTICS_THREADS) pf_resample_counts(const pf_gpu_counts 
     __syncthreads();
 #pragma unroll 1
     for (pf_u64 i = threadIdx.x; i < bound; i += PF_STATISTICS_THREADS) {
-        const pf_u64 word = pf_gpu_mix(start + (i / 2 + 1) * PF_GPU_RNG_STEP);
-        const pf_u64 product = (word >> 32 * (i & 1u) & 0xffffffffu) * bound;
+        const pf_draw draw = pf_draw_half(start, i, bound);
 
-        if ((pf_u32)product >= spare) {
-            atomicAdd(&count[product >> 32], 1u);
-        }
-        else {
-            atomicAdd(n_refused, 1u);
-        }
+        atomicAdd(draw.remainder >= spare ? &count[draw.index] : n_refused, 1u);
     }
     __syncthreads();
-    if (threadIdx.x == 0) {
-        pf_u32 missing = *n_refused;
-
-        for (pf_u64 i = bound; missing > 0; i++) {
-            const pf_u64 word = pf_gpu_mix(start + (i / 2 + 1) * PF_GPU_RNG_STEP);
-            const pf_u64 product = (word >> 32 * (i & 1u) & 0xffffffffu) * bound;
-
-            if ((pf_u32)product >= spare) {
-                count[product >> 32]++;
-                missing--;
-            }
+    if (*n_refused > 0) { /* for the whole block */
+        for (pf_i32 i = threadIdx.x; i < p.n_cluster; i += PF_STATISTICS_THREADS) {
+            count[i] = 0;
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            pf_count_slowly(start, bound, spare, count);
         }
     }
     __syncthreads();
@@ -70,9 +99,9 @@ __launch_bounds__(PF_STATISTICS_THREADS) pf_resample_counts(const pf_gpu_counts 
 PF_KERNEL
 __launch_bounds__(PF_STATISTICS_THREADS) pf_frame_distance(const pf_gpu_distance p)
 {
-    PF_DYN_SHARED(shared);
-    pf_u64 *sums = (pf_u64 *)shared;        /* of |a - b|, of squares, of what moved */
-    pf_i32 *more = (pf_i32 *)(shared + 32); /* (3, bins): in a than in b */
+    PF_DYN_SHARED(block_memory);
+    pf_u64 *sums = (pf_u64 *)block_memory; /* of |a - b|, of squares, of what moved */
+    pf_i32 *more = (pf_i32 *)(block_memory + 32); /* (3, bins): in a than in b */
     const pf_i64 n_byte = 3 * p.n_px;
     const pf_u8 *a = p.a + blockIdx.x * n_byte;
     const pf_u8 *b = p.b + blockIdx.x * n_byte;

@@ -88,7 +88,8 @@ MUTANTS = {
     "ties go to the first": (FUSE, "is_tied && answered", 0, "false", {1}),
     "a margin of nothing": (FUSE, "second < 1e-290", 0, "second < 0.0", {1}),
     "warps that share no item": (FUSE, "threadIdx.x >> 5", 0, "0", {1}),
-    "draws that nobody refuses": (STATISTICS, ">= spare) {", 0, ">= 0) {", {1}),
+    "refusals that are forgotten": (STATISTICS, "half & 1u", 0, "half & 0u", {1}),
+    "draws that nobody refuses": (STATISTICS, ">= spare ?", 0, ">= 0 ?", {1}),
     "one word for two draws": (STATISTICS, "32 * (i & 1u)", 0, "0", {1}),
     "counts before they are 0": (
         STATISTICS,
@@ -102,7 +103,7 @@ MUTANTS = {
         "    __syncthreads();\n",
         1,
         "\n",
-        {1, 3},
+        {1, 2, 3},
     ),
     "histograms of one channel": (STATISTICS, "(i % 3) *", 0, "0 *", {1}),
     "a pass along the other axis": (PLAIN, "p.is_down ? f.down : f", 0, "f", {1, 2}),
