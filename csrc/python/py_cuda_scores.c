@@ -28,20 +28,64 @@ const char pf_cuda_option_scores_doc[] =
         "(address, type, values from row to row, vocabulary); tokens and orders are\n"
         "int32 (n, K).";
 
+/* Tokens and orders, both int32 (n, K), new references; false with an exception. */
+static bool
+parse_places(PyObject *const given[2], PyObject *places[2])
+{
+    places[0] = pf_array_in(given[0], NPY_INT32, 2, "tokens");
+    places[1] = pf_array_in(given[1], NPY_INT32, 2, "orders");
+    if (places[0] == NULL || places[1] == NULL) {
+        return false;
+    }
+    for (int d = 0; d < 2; d++) {
+        if (PyArray_DIM(PF_ARRAY(places[0]), d) !=
+                PyArray_DIM(PF_ARRAY(places[1]), d)) {
+            PyErr_SetString(PyExc_ValueError, "tokens and orders must have one shape");
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Runs the kernel for logits that are described but for the places. */
+static PyObject *
+score_places(pf_device *device, pf_gpu_logits *l, PyObject *const places[2])
+{
+    const npy_intp *shape = PyArray_DIMS(PF_ARRAY(places[0]));
+    void *logprob = NULL, *mass = NULL;
+    PyObject *logprobs = new_array(2, shape, NPY_FLOAT64, &logprob);
+    PyObject *masses = new_array(1, shape, NPY_FLOAT64, &mass);
+    PyObject *result = NULL;
+    pf_failure failure = {0};
+    pf_status st;
+
+    if (logprobs != NULL && masses != NULL) {
+        l->token = PyArray_DATA(PF_ARRAY(places[0]));
+        l->order = PyArray_DATA(PF_ARRAY(places[1]));
+        l->n_row = shape[0];
+        l->n_option = shape[1];
+        Py_BEGIN_ALLOW_THREADS
+        st = pf_gpu_option_scores(device, l, logprob, mass, &failure);
+        Py_END_ALLOW_THREADS
+
+        result = st == PF_OK ? Py_BuildValue("(OO)", logprobs, masses)
+                             : pf_cuda_raise(st, &failure, "a token, order or count");
+    }
+    Py_XDECREF(logprobs);
+    Py_XDECREF(masses);
+    return result;
+}
+
 PyObject *
 pf_cuda_option_scores(PyObject *module, PyObject *args)
 {
-    pf_failure failure = {0};
     pf_gpu_logits l = {0};
     pf_device *device;
     PyObject *given[2], *capsule;
-    PyObject *tokens, *orders;
-    PyObject *logprobs = NULL, *masses = NULL, *result = NULL;
-    void *logprob = NULL, *mass = NULL;
+    PyObject *places[2] = {NULL, NULL};
+    PyObject *result = NULL;
     unsigned long long stream, address;
     long long row_values, n_vocab;
-    const npy_intp *shape;
-    pf_status st;
     int type;
 
     (void)module;
@@ -50,47 +94,16 @@ pf_cuda_option_scores(PyObject *module, PyObject *args)
         return NULL;
     }
     device = pf_cuda_device_of(capsule);
-    tokens = pf_array_in(given[0], NPY_INT32, 2, "tokens");
-    orders = pf_array_in(given[1], NPY_INT32, 2, "orders");
-    if (device == NULL || tokens == NULL || orders == NULL) {
-        goto done;
+    if (device != NULL && parse_places(given, places)) {
+        l = (pf_gpu_logits){.logits = (pf_device_address)address,
+                .type = (pf_gpu_float)type,
+                .row_values = row_values,
+                .n_vocab = n_vocab,
+                .stream = (void *)(uintptr_t)stream};
+        result = score_places(device, &l, places);
     }
-    shape = PyArray_DIMS(PF_ARRAY(tokens));
-    if (PyArray_SIZE(PF_ARRAY(tokens)) != PyArray_SIZE(PF_ARRAY(orders)) ||
-            shape[0] != PyArray_DIM(PF_ARRAY(orders), 0)) {
-        PyErr_SetString(PyExc_ValueError, "tokens and orders must have one shape");
-        goto done;
-    }
-    logprobs = new_array(2, shape, NPY_FLOAT64, &logprob);
-    masses = new_array(1, shape, NPY_FLOAT64, &mass);
-    if (logprobs == NULL || masses == NULL) {
-        goto done;
-    }
-    l = (pf_gpu_logits){.logits = (pf_device_address)address,
-            .type = (pf_gpu_float)type,
-            .row_values = row_values,
-            .n_vocab = n_vocab,
-            .token = PyArray_DATA(PF_ARRAY(tokens)),
-            .order = PyArray_DATA(PF_ARRAY(orders)),
-            .n_row = shape[0],
-            .n_option = shape[1],
-            .stream = (void *)(uintptr_t)stream};
-    Py_BEGIN_ALLOW_THREADS
-    st = pf_gpu_option_scores(device, &l, logprob, mass, &failure);
-    Py_END_ALLOW_THREADS
-
-    if (st == PF_OK) {
-        result = Py_BuildValue("(OO)", logprobs, masses);
-    }
-    else {
-        pf_cuda_raise(st, &failure, "a token, an order or a count");
-    }
-
-done:
-    Py_XDECREF(tokens);
-    Py_XDECREF(orders);
-    Py_XDECREF(logprobs);
-    Py_XDECREF(masses);
+    Py_XDECREF(places[0]);
+    Py_XDECREF(places[1]);
     return result;
 }
 
@@ -99,23 +112,51 @@ const char pf_cuda_fuse_doc[] =
         "Linear pool of logprobs (n, P, K): posterior (n, K), and margin, answer,\n"
         "n_tied, n_valid, each (n,).";
 
-PyObject *
-pf_cuda_fuse(PyObject *module, PyObject *args)
+/* Runs the kernel; the passes are described but for what is made. */
+static PyObject *
+fuse_into_arrays(pf_device *device, pf_gpu_passes *p)
 {
     static const int types[] = {
             NPY_FLOAT64, NPY_FLOAT64, NPY_INT64, NPY_INT64, NPY_INT64};
+    const npy_intp shape[2] = {(npy_intp)p->n_item, (npy_intp)p->n_option};
     pf_failure failure = {0};
-    pf_gpu_passes p = {0};
-    PyObject *given[2], *capsule;
-    PyObject *logprobs, *seeds;
     PyObject *made[5] = {NULL}, *result = NULL;
     void *data[5] = {NULL};
-    pf_device *device;
-    const npy_intp *shape;
-    npy_intp of_item[2];
+    bool ready = true;
     pf_status st;
+
+    for (int i = 0; ready && i < 5; i++) {
+        made[i] = new_array(i == 0 ? 2 : 1, shape, types[i], &data[i]);
+        ready = made[i] != NULL;
+    }
+    if (ready) {
+        p->posterior = data[0];
+        p->margin_nats = data[1];
+        p->answer = data[2];
+        p->n_tied = data[3];
+        p->n_valid = data[4];
+        Py_BEGIN_ALLOW_THREADS
+        st = pf_gpu_fuse_run(device, p, &failure);
+        Py_END_ALLOW_THREADS
+
+        result = st == PF_OK ? Py_BuildValue("(OOOOO)", made[0], made[1], made[2],
+                                       made[3], made[4])
+                             : pf_cuda_raise(st, &failure, "a count");
+    }
+    for (int i = 0; i < 5; i++) {
+        Py_XDECREF(made[i]);
+    }
+    return result;
+}
+
+PyObject *
+pf_cuda_fuse(PyObject *module, PyObject *args)
+{
+    pf_gpu_passes p = {0};
+    PyObject *given[2], *capsule;
+    PyObject *logprobs, *seeds, *result = NULL;
+    pf_device *device;
     int is_complete;
-    bool ready;
 
     (void)module;
     if (!PyArg_ParseTuple(
@@ -125,41 +166,21 @@ pf_cuda_fuse(PyObject *module, PyObject *args)
     device = pf_cuda_device_of(capsule);
     logprobs = pf_array_in(given[0], NPY_FLOAT64, 3, "logprobs");
     seeds = pf_array_in(given[1], NPY_UINT64, 1, "tie_seeds");
-    ready = device != NULL && logprobs != NULL && seeds != NULL;
-    if (ready && PyArray_SIZE(PF_ARRAY(seeds)) != PyArray_DIM(PF_ARRAY(logprobs), 0)) {
-        PyErr_SetString(PyExc_ValueError, "tie_seeds must be one an item");
-        ready = false;
-    }
-    for (int i = 0; ready && i < 5; i++) {
-        shape = PyArray_DIMS(PF_ARRAY(logprobs));
-        of_item[0] = shape[0];
-        of_item[1] = shape[2];
-        made[i] = new_array(i == 0 ? 2 : 1, of_item, types[i], &data[i]);
-        ready = made[i] != NULL;
-    }
-    if (ready) {
-        shape = PyArray_DIMS(PF_ARRAY(logprobs));
+    if (device != NULL && logprobs != NULL && seeds != NULL) {
+        const npy_intp *shape = PyArray_DIMS(PF_ARRAY(logprobs));
+
         p = (pf_gpu_passes){.logprob = PyArray_DATA(PF_ARRAY(logprobs)),
                 .tie_seed = PyArray_DATA(PF_ARRAY(seeds)),
                 .n_item = shape[0],
                 .n_pass = shape[1],
                 .n_option = shape[2],
-                .is_complete = is_complete != 0,
-                .posterior = data[0],
-                .margin_nats = data[1],
-                .answer = data[2],
-                .n_tied = data[3],
-                .n_valid = data[4]};
-        Py_BEGIN_ALLOW_THREADS
-        st = pf_gpu_fuse_run(device, &p, &failure);
-        Py_END_ALLOW_THREADS
-
-        result = st == PF_OK ? Py_BuildValue("(OOOOO)", made[0], made[1], made[2],
-                                       made[3], made[4])
-                             : pf_cuda_raise(st, &failure, "a count");
-    }
-    for (int i = 0; i < 5; i++) {
-        Py_XDECREF(made[i]);
+                .is_complete = is_complete != 0};
+        if (PyArray_DIM(PF_ARRAY(seeds), 0) == shape[0]) {
+            result = fuse_into_arrays(device, &p);
+        }
+        else {
+            PyErr_SetString(PyExc_ValueError, "tie_seeds must be one an item");
+        }
     }
     Py_XDECREF(logprobs);
     Py_XDECREF(seeds);
