@@ -17,7 +17,7 @@ _MODULES = {
     "_core": "grids, posteriors, statistics",
     "_frames": "resizing and normalising",
     "_video": "decoding (FFmpeg)",
-    "_cuda": "resizing on a GPU",
+    "_cuda": "frames and posteriors on a GPU",
 }
 #: pkg-config name and oldest version of what `_video` is built with, as in setup.py.
 FFMPEG = {
