@@ -187,7 +187,7 @@ cuda = ["python/py_cuda*.c", "base/*.c", "host/*.c", "video/colour*.c"]
 cuda += [f"frames/{name}.c" for name in ("filter", "passes", "patches*")]
 modules = [
     extension("_core", core),
-    extension("_frames", ["python/py_frames.c", "base/*.c", "frames/*.c"]),
+    extension("_frames", ["python/py_frames*.c", "base/*.c", "frames/*.c"]),
     extension("_cuda", cuda, libraries=["dl"], extra_compile_args=["-g0"]),
 ]
 ffmpeg, reason = ffmpeg_flags()

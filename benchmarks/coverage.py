@@ -170,7 +170,9 @@ def means(study: Study, rng: np.random.Generator) -> None:
         values, cluster = clustered_signs(rng, n_clusters, 0.01)
         where = f"{n_clusters} clusters of 3"
         for level in (0.9, 0.95):
-            made = stats.clustered_mean(values, cluster, confidence_level=level)
+            made = stats.clustered_mean(
+                values, cluster, confidence_level=level, limits=(-1.0, 1.0)
+            )
             study.covers(
                 f"clustered mean (CR1, t), {where}, at {100 * level:.0f} %",
                 level,
@@ -190,7 +192,7 @@ def means(study: Study, rng: np.random.Generator) -> None:
         )
         values, cluster = clustered_signs(rng, n_clusters, 0.05)
         if n_clusters >= 30:
-            made_tost = stats.tost(values, cluster, margin=0.05)
+            made_tost = stats.tost(values, cluster, margin=0.05, limits=(-1.0, 1.0))
             study.rejects(f"TOST at its margin, {where}", 0.05, made_tost.equivalent)
         values, cluster = clustered_signs(rng, n_clusters, 0.0)
         made_test = stats.clustered_mcnemar(values, cluster)
@@ -316,7 +318,7 @@ def corpora(
     for name in MEANS:
         for level in (0.9, 0.95):
             interval = stats.clustered_mean(
-                columns[name], made.video, confidence_level=level
+                columns[name], made.video, confidence_level=level, limits=(-1.0, 1.0)
             )
             study.covers(
                 f"corpus: {name} (CR1, t, by video), at {100 * level:.0f} %",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from phasefusion import errors
 
 if TYPE_CHECKING:
+    from phasefusion import anchors as anchors
     from phasefusion import audit as audit
     from phasefusion import cache as cache
     from phasefusion import cuda as cuda
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from phasefusion import subtitles as subtitles
     from phasefusion import tinyvlm as tinyvlm
     from phasefusion import video as video
+    from phasefusion.anchors import Anchor, WindowGrid, anchor_grid, find_anchor
     from phasefusion.answers import parse_answer
     from phasefusion.cache import FrameCache
     from phasefusion.compare import Comparison, compare
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Anchor": "anchors",
     "Clip": "video",
     "Comparison": "compare",
     "FrameCache": "cache",
@@ -50,8 +53,11 @@ _HOME = {
     "Subtitles": "subtitles",
     "Video": "video",
     "VideoInfo": "video",
+    "WindowGrid": "anchors",
+    "anchor_grid": "anchors",
     "compare": "compare",
     "evaluate": "evaluate",
+    "find_anchor": "anchors",
     "fuse": "fusion",
     "import_run": "importers",
     "parse_answer": "answers",
@@ -67,9 +73,10 @@ _HOME = {
 }
 _MODULES = {"audit", "cache", "importers", "orders", "pixels", "planning", "samplers"}
 _MODULES |= {"scoring", "simulate", "stats", "subtitles", "tinyvlm", "video"}
-_MODULES |= {"cuda", "datasets", "harness"}
+_MODULES |= {"anchors", "cuda", "datasets", "harness"}
 
 __all__ = [
+    "Anchor",
     "Clip",
     "Comparison",
     "FrameCache",
@@ -79,12 +86,16 @@ __all__ = [
     "Subtitles",
     "Video",
     "VideoInfo",
+    "WindowGrid",
     "__version__",
+    "anchor_grid",
+    "anchors",
     "audit",
     "compare",
     "datasets",
     "errors",
     "evaluate",
+    "find_anchor",
     "fuse",
     "harness",
     "import_run",

@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
-import inspect
-import reprlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._checks import warn
+from phasefusion._passes import NO_ANSWER, Answered, has_repeats
+from phasefusion._sampled import SampledGrid
+from phasefusion._scorer_checks import takes_many
 from phasefusion._video_fit import Fit, SizeRule
 from phasefusion.datasets import Item
 from phasefusion.errors import (
+    FallbackWarning,
     GridError,
     PhaseFusionError,
     ScoringError,
     VideoError,
 )
-from phasefusion.fusion import fuse
 from phasefusion.grid import PhaseGrid
 from phasefusion.progress import Advance, Listener, follow
+from phasefusion.protocols.arms import Arm, Prompt
 from phasefusion.records import RunWriter
-from phasefusion.scoring.letters import merge_repeats
+from phasefusion.scoring.protocol import ScoreRequest
 from phasefusion.video import Clip, Video, read_clips
+
+#: A call that scores several questions ends with the question that reaches this many;
+#: what a run that is killed has to do again.
+_PASSES_A_CALL = 256
 
 if TYPE_CHECKING:
     from phasefusion.cache import FrameCache
+    from phasefusion.scoring.generation import GeneratedAnswers
     from phasefusion.scoring.protocol import OptionScores, Scorer
 
+    Scores: TypeAlias = OptionScores | GeneratedAnswers | ArrayLike
 
-@dataclass(frozen=True, slots=True)
-class Arm:
-    """One grid that is scored: its name in the records, and on which origin it is."""
-
-    name: str
-    shifted: bool
-    grid: PhaseGrid
+__all__ = ["Arm", "Runner", "Span", "Task", "read_span"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,41 +84,71 @@ def read_span(
         info = clips[0].info
         return Span(clips, info.n_frames, info.duration_s)
     with Video(item.video, threads=threads) as video:
-        times_s = video.times_s - video.info.start_s
-        first, last = 0, len(video)
-        if item.start is not None:
-            first = int(np.searchsorted(times_s, item.start))
-        if item.end is not None:
-            last = int(np.searchsorted(times_s, item.end))
-        if first >= last:
-            raise VideoError(
-                f"{item.video}: no frame begins between start {item.start} s and end "
-                f"{item.end} s; the video lasts {video.info.duration_s:.3f} s"
-            )
+        first, last = _part(item, video)
         clips = video._read_part(grids, Fit(size), first, last)
         end_pts = int(video.pts[last]) if last < len(video) else video.end_pts
         ticks = end_pts - int(video.pts[first])
         return Span(clips, last - first, float(ticks * video.info.time_base))
 
 
+def _part(item: Item, video: Video) -> tuple[int, int]:
+    """Return the first frame that is asked about, and the first one after them."""
+    times_s = video.times_s - video.info.start_s
+    first, last = 0, len(video)
+    if item.start is not None:
+        first = int(np.searchsorted(times_s, item.start))
+    if item.end is not None:
+        last = int(np.searchsorted(times_s, item.end))
+    if first >= last:
+        raise VideoError(
+            f"{item.video}: no frame begins between start {item.start} s and end "
+            f"{item.end} s; the video lasts {video.info.duration_s:.3f} s"
+        )
+    return first, last
+
+
+def sampled_grids(
+    item: Item, arms: Sequence[Arm], threads: int
+) -> list[SampledGrid | GridError]:
+    """Ask the sampler of every arm for its frames of the video, or of the part.
+
+    Raises
+    ------
+    FileNotFoundError, VideoError
+        As `read_span`.
+    """
+    with Video(item.video, threads=threads) as video:
+        first, last = _part(item, video)
+        n_frames, fps = last - first, video.info.fps
+        if fps is None:
+            fps = Fraction(len(video) / max(video.info.duration_s, 1e-9))
+    found: list[SampledGrid | GridError] = []
+    for arm in arms:
+        assert arm.sampler is not None
+        assert arm.grid is not None
+        try:
+            found.append(SampledGrid(arm.sampler, n_frames, arm.grid.budget, fps))
+        except GridError as error:
+            found.append(error)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One arm of one item; without a clip where the video could not be read."""
+    """One arm of one item; without a clip where no video was read."""
 
     item: Item
     arm: Arm
+    grid: PhaseGrid | None
     clip: Clip | None
     n_frames: int | None = None
     duration_s: float | None = None
+    decode_s: float | None = None
 
     def fields(self, s: int) -> dict[str, Any]:
         """Return what all passes of phase `s` have in common."""
-        item, arm, clip = self.item, self.arm, self.clip
-        n_phases, budget = arm.grid.phases, arm.grid.budget
-        if clip is not None:
-            n_phases, budget = clip.indices.shape
+        item, arm, clip, grid = self.item, self.arm, self.clip, self.grid
         same = item.same_options
-        phase = Fraction(s + arm.grid.origin) / n_phases
         found: dict[str, Any] = {
             "question_id": item.question_id,
             "benchmark": item.benchmark,
@@ -125,44 +158,54 @@ class Task:
             "gold": None if item.gold is None else same[item.gold],
             "arm": arm.name,
             "shifted": arm.shifted,
-            "budget": budget,
-            "n_phases": n_phases,
-            "origin": list(arm.grid.origin.as_integer_ratio()),
-            "phase": list(phase.as_integer_ratio()),
+            "budget": 0 if grid is None else grid.budget,
+            "n_phases": arm.n_phases,
+            "origin": None,
+            "phase": None,
             "phase_index": s,
             "n_frames": self.n_frames,
             "duration_s": self.duration_s,
             "frame_indices": None,
             "frame_times_s": None,
+            "decode_seconds": self.decode_s,
         }
+        if grid is None:
+            found["frame_indices"], found["frame_times_s"] = [], []
+        if clip is not None:
+            found["n_phases"], found["budget"] = clip.indices.shape
+            found["frame_indices"] = clip.indices[s].tolist()
+            found["frame_times_s"] = clip.times_s[s].round(6).tolist()
+        if grid is not None and arm.sampler is None:
+            phase = Fraction(s + grid.origin) / found["n_phases"]
+            found["origin"] = list(grid.origin.as_integer_ratio())
+            found["phase"] = list(phase.as_integer_ratio())
         if has_repeats(item):
             found["same_options"] = list(same)
         if item.strata:
             found["strata"] = dict(item.strata)
-        if clip is not None:
-            found["frame_indices"] = clip.indices[s].tolist()
-            found["frame_times_s"] = clip.times_s[s].round(6).tolist()
-            if clip.damaged[s].any():
-                found["damaged_frames"] = clip.indices[s][clip.damaged[s]].tolist()
-        return found
+        if clip is not None and clip.damaged[s].any():
+            found["damaged_frames"] = clip.indices[s][clip.damaged[s]].tolist()
+        return found | arm.facts()
 
     def missing_pass(self, s: int, order: NDArray[np.int64], reason: str) -> Any:
         """Return the record of a pass that could not be made."""
-        return self.fields(s) | {
-            "order": order.tolist(),
-            "logprobs": None,
-            "answer": None,
-            "path": "logit",
-            "text": None,
-            "option_mass": None,
-            "seconds": None,
-            "invalid": reason,
-        }
+        return (
+            self.fields(s) | {"order": order.tolist()} | NO_ANSWER | {"invalid": reason}
+        )
 
 
-def has_repeats(item: Item) -> bool:
-    """Whether two options read the same."""
-    return len(set(item.same_options)) < len(item.options)
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Passes of a task that one call can score: phases (of a view) times orders."""
+
+    task: Task
+    view: Clip | None
+    phases: Sequence[int]
+    orders: NDArray[np.int64]
+
+    @property
+    def n_passes(self) -> int:
+        return len(self.phases) * len(self.orders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +220,11 @@ class Runner:
     threads: int
     on_error: Literal["mark", "raise"]
     cache: FrameCache | None = None
+    variants: Mapping[Prompt, Scorer] = field(default_factory=dict)
+    #: Called when a video has been decoded, before anything of it is scored.
+    opened: Callable[[], None] | None = None
+    #: Called with the question before each call; every block is then a call of its own.
+    begins: Callable[[Item], None] | None = None
 
     @property
     def frame_size(self) -> SizeRule | None:
@@ -185,7 +233,14 @@ class Runner:
 
     def run(self, items: Sequence[Item], show: bool | Listener | None) -> None:
         """Make every pass of `items` that is not on disk, video by video."""
-        groups: dict[tuple[str, float | None, float | None], list[Item]] = {}
+        total, done, groups = self.plan(items)
+        with follow(total, done, show) as advance:
+            for group in groups:
+                self.run_video(group, advance)
+
+    def plan(self, items: Sequence[Item]) -> tuple[int, int, list[list[Item]]]:
+        """Count passes, in all and on disk, and group by video what has some left."""
+        groups: dict[tuple[Any, ...], list[Item]] = {}
         total = done = 0
         for item in items:
             left = [self._left(item, arm) for arm in self.arms]
@@ -194,10 +249,19 @@ class Runner:
             total += n_planned
             done += n_planned - n_left
             if n_left:
-                groups.setdefault((item.video, item.start, item.end), []).append(item)
-        with follow(total, done, show) as advance:
-            for group in groups.values():
-                self._run_video(group, advance)
+                # origins are drawn by video_id
+                key = (item.video, item.video_id, item.start, item.end)
+                groups.setdefault(key, []).append(item)
+        return total, done, list(groups.values())
+
+    def n_left(self, item: Item) -> int:
+        """Count the passes of an item that are not on disk."""
+        return sum(int(self._left(item, arm).sum()) for arm in self.arms)
+
+    def give_up(self, item: Item, reason: str, advance: Advance) -> None:
+        """Record every pass of an item that is not on disk as missing."""
+        for arm in self.arms:
+            self._mark_all(item, arm, reason, advance)
 
     def _left(
         self, item: Item, arm: Arm, n_phases: int | None = None
@@ -210,7 +274,7 @@ class Runner:
         orders = [tuple(order) for order in self.orders_of[len(item.options)].tolist()]
         head = (item.benchmark, item.question_id, arm.name, arm.shifted)
         if n_phases is None:
-            n_phases = self.writer.n_phases.get(head, arm.grid.phases)
+            n_phases = self.writer.n_phases.get(head, arm.n_phases)
         return np.array(
             [
                 [(*head, s, order) not in self.writer.done for order in orders]
@@ -218,38 +282,98 @@ class Runner:
             ]
         )
 
-    def _run_video(self, group: Sequence[Item], advance: Advance) -> None:
+    def run_video(self, group: Sequence[Item], advance: Advance) -> None:
         """Decode once for all arms, both origins and all questions of a video."""
         arms = [
             arm
             for arm in self.arms
             if any(self._left(item, arm).any() for item in group)
         ]
-        grids = [arm.grid for arm in arms]
+        blind = [arm for arm in arms if arm.grid is None]
+        for item in group:
+            self._score_blocks(self._blind_blocks(item, blind), advance)
+        seeing = [arm for arm in arms if arm.grid is not None]
+        if not seeing:
+            return
+        begin_s = time.perf_counter()
         try:
-            span = read_span(
-                group[0],
-                grids,
-                self.frame_size,
-                self.threads,
-                self.on_error,
-                self.cache,
-            )
+            shown = self._grids(group[0], seeing)
+            usable = [(arm, grid) for arm, grid in shown if isinstance(grid, PhaseGrid)]
+            span = None
+            if usable:
+                span = read_span(
+                    group[0],
+                    [grid for _, grid in usable],
+                    self.frame_size,
+                    self.threads,
+                    self.on_error,
+                    self.cache,
+                )
         except (VideoError, GridError, FileNotFoundError) as error:
             if self.on_error == "raise":
                 raise
             for item in group:
-                for arm in arms:
-                    task, left = Task(item, arm, None), self._left(item, arm)
-                    self._mark(task, left, f"video: {error}", advance)
+                for arm in seeing:
+                    self._mark_all(item, arm, f"video: {error}", advance)
             return
+        decode_s = time.perf_counter() - begin_s
+        decode_s /= max(1, sum(self.n_left(item) for item in group))
+        if self.opened is not None:
+            self.opened()
+        blocks: list[Block] = []
         for item in group:
-            for arm, clip in zip(arms, span.clips, strict=True):
-                task = Task(item, arm, clip, span.n_frames, span.duration_s)
-                self._run_task(task, clip, advance)
+            for arm, refused in shown:
+                if isinstance(refused, GridError):
+                    self._mark_all(item, arm, f"frames: {refused}", advance)
+            if span is not None:
+                facts = span.n_frames, span.duration_s, decode_s
+                for (arm, grid), clip in zip(usable, span.clips, strict=True):
+                    task = Task(item, arm, grid, clip, *facts)
+                    blocks += self._blocks(task, clip, advance)
+        self._score_blocks(blocks, advance)
 
-    def _run_task(self, task: Task, clip: Clip, advance: Advance) -> None:
-        """Score one arm of one item, in as few calls as what is on disk allows."""
+    def _grids(
+        self, item: Item, arms: Sequence[Arm]
+    ) -> list[tuple[Arm, PhaseGrid | GridError]]:
+        """Return what of the video each arm is shown, or why its sampler refuses."""
+        sampling = [arm for arm in arms if arm.sampler is not None]
+        sampled: Mapping[Arm, PhaseGrid | GridError] = {}
+        if sampling:
+            grids = sampled_grids(item, sampling, self.threads)
+            sampled = dict(zip(sampling, grids, strict=True))
+        found = []
+        for arm in arms:
+            drawn = arm.grid_of(item.video_id, self.seed)
+            assert drawn is not None
+            grid = sampled.get(arm, drawn)
+            if isinstance(grid, GridError) and self.on_error == "raise":
+                raise GridError(f"{item.video}: {grid}")
+            found.append((arm, grid))
+        return found
+
+    def _blind_blocks(self, item: Item, arms: Sequence[Arm]) -> list[Block]:
+        """Return what is to be scored of one item without its video."""
+        blocks = []
+        for arm in arms:
+            left = self._left(item, arm)[0]
+            if left.any():
+                orders = self.orders_of[len(item.options)][left]
+                blocks.append(Block(Task(item, arm, None, None), None, [0], orders))
+        return blocks
+
+    def _score_blocks(self, blocks: Sequence[Block], advance: Advance) -> None:
+        """Score blocks, those of one prompt together, and record their passes."""
+        for prompt in dict.fromkeys(block.task.arm.prompt for block in blocks):
+            scorer = self.variants.get(prompt, self.scorer)
+            same = [block for block in blocks if block.task.arm.prompt == prompt]
+            is_many = self.begins is None and takes_many(scorer)
+            for some in _calls(same, is_many):
+                for block, scores, seconds in self._scored(scorer, some):
+                    self.writer.append(self._records(scorer, block, scores, seconds))
+                    advance(block.n_passes, block.task.item.video_id)
+
+    def _blocks(self, task: Task, clip: Clip, advance: Advance) -> list[Block]:
+        """Return what of one arm of one item is to be scored; mark what cannot be."""
         left = self._left(task.item, task.arm, len(clip.indices))
         undecoded = clip.missing.any(axis=1)
         for s in np.flatnonzero(undecoded):
@@ -257,81 +381,109 @@ class Runner:
             self._mark(task, rows, f"video: {_unsound(clip, int(s))}", advance)
         left[undecoded] = False
         orders = self.orders_of[len(task.item.options)]
-        for view, phases, columns in _blocks(clip, left):
-            start_s = time.perf_counter()
-            scores = self._score(task, view, orders[columns])
-            n_scored = len(phases) * len(columns)
-            seconds = (time.perf_counter() - start_s) / n_scored
-            self.writer.append(
-                self._records(task, scores, phases, orders[columns], seconds)
-            )
-            advance(n_scored, task.item.video_id)
+        return [
+            Block(task, view, phases, orders[columns])
+            for view, phases, columns in _parts(clip, left)
+        ]
 
-    def _score(
-        self, task: Task, view: Clip, orders: NDArray[np.int64]
-    ) -> OptionScores | ArrayLike:
-        """Call the scorer; an exception of it is raised again saying where."""
-        item = task.item
-        where = f"question {item.question_id!r}, arm {task.arm.name}"
+    def _scored(
+        self, scorer: Scorer, blocks: Sequence[Block]
+    ) -> Iterator[tuple[Block, Scores, float]]:
+        """Yield each block's scores and the seconds of a pass.
+
+        Blocks of one arm, which look at the same clip, are scored together.
+        """
+        if len(blocks) == 1:
+            yield self._alone(scorer, blocks[0])
+            return
+        by_arm: dict[tuple[str, bool], list[Block]] = {}
+        for block in blocks:
+            arm = block.task.arm
+            by_arm.setdefault((arm.name, arm.shifted), []).append(block)
+        made = {
+            id(block): (block, scores, seconds)
+            for same in by_arm.values()
+            for block, scores, seconds in self._together(scorer, same)
+        }
+        for block in blocks:
+            yield made[id(block)]
+
+    def _together(
+        self, scorer: Scorer, blocks: Sequence[Block]
+    ) -> list[tuple[Block, Scores, float]]:
+        """Score blocks in one call, or where that fails one by one.
+
+        So what can be scored is, and an error names the question.
+        """
+        requests = [
+            ScoreRequest(
+                block.view,  # type: ignore[arg-type]
+                block.task.item.question,
+                block.task.item.options,
+                block.orders,
+            )
+            for block in blocks
+        ]
+        start_s = time.perf_counter()
         try:
-            return self.scorer.score(view, item.question, item.options, orders=orders)
+            made = list(scorer.score_many(requests))  # type: ignore[attr-defined]
+            if len(made) != len(blocks):
+                raise ScoringError(f"{len(made)} scores for {len(blocks)} requests")
+        except Exception as error:
+            found = [self._alone(scorer, block) for block in blocks]
+            if len(blocks) > 1:
+                warn(
+                    f"{type(scorer).__name__}.score_many failed with "
+                    f"{type(error).__name__}: {error}; {len(blocks)} questions were "
+                    "scored one by one instead",
+                    FallbackWarning,
+                )
+            return found
+        n_passes = sum(block.n_passes for block in blocks)
+        seconds = (time.perf_counter() - start_s) / n_passes
+        return [(block, s, seconds) for block, s in zip(blocks, made, strict=True)]
+
+    def _alone(self, scorer: Scorer, block: Block) -> tuple[Block, Scores, float]:
+        start_s = time.perf_counter()
+        scores = self._score(scorer, block)
+        return block, scores, (time.perf_counter() - start_s) / block.n_passes
+
+    def _score(self, scorer: Scorer, block: Block) -> Scores:
+        """Call the scorer; an exception of it is raised again saying where."""
+        item = block.task.item
+        if self.begins is not None:
+            self.begins(item)
+        where = f"question {item.question_id!r}, arm {block.task.arm.name}"
+        clip: Any = block.view  # None is for variants that look at none
+        try:
+            return scorer.score(clip, item.question, item.options, orders=block.orders)
         except PhaseFusionError as error:
             raise type(error)(f"{where}: {error}") from error
         except Exception as error:
             text = " ".join(str(error).split())
             raise ScoringError(
-                f"{where}: {type(self.scorer).__name__}.score raised "
+                f"{where}: {type(scorer).__name__}.score raised "
                 f"{type(error).__name__}{f': {text}' if text else ''}; what was scored "
                 "before is on disk, and the same command goes on from here"
             ) from error
 
     def _records(
-        self,
-        task: Task,
-        scores: OptionScores | ArrayLike,
-        phases: Sequence[int],
-        orders: NDArray[np.int64],
-        seconds: float,
+        self, scorer: Scorer, block: Block, scores: Scores, seconds: float
     ) -> Iterator[dict[str, Any]]:
         """Yield one record a pass, phase by phase, order by order."""
-        item = task.item
-        shape = (len(phases), len(orders), len(item.options))
-        content, option_mass = check_scores(self.scorer, scores, shape)
-        notes: Sequence[str] = getattr(scores, "notes", ())
-        pass_notes: Mapping[Any, str] = getattr(scores, "pass_notes", {})
-        if has_repeats(item):
-            content = merge_repeats(content, item.same_options)
-        fused = fuse(
-            content.reshape(1, -1, shape[2]), item_id=item.question_id, seed=self.seed
+        task = block.task
+        fields = {s: task.fields(s) for s in block.phases}
+        answered = Answered(
+            scorer, task.item, task.arm, block.phases, block.orders, seconds, self.seed
         )
-        answers = np.reshape(fused.answer, shape[:2])
-        for p, s in enumerate(phases):
-            fields = task.fields(s)
-            for m, order in enumerate(orders):
-                values = content[p, m]
-                own = [pass_notes[p, m]] if (p, m) in pass_notes else []
-                reason = _why_invalid(values, [*own, *notes])
-                if reason is not None and self.on_error == "raise":
-                    raise ScoringError(
-                        f"question {item.question_id!r}, arm {task.arm.name}, phase "
-                        f"{s}, order {order.tolist()}: {reason}"
-                    )
-                if reason is not None:
-                    record = task.missing_pass(s, order, reason)
-                    yield record | {"seconds": seconds}
-                    continue
-                mass = float(option_mass[p, m])
-                yield fields | {
-                    "order": order.tolist(),
-                    "logprobs": values[order].tolist(),
-                    "answer": int(answers[p, m]),
-                    "path": "logit",
-                    "text": None,
-                    "option_mass": mass if np.isfinite(mass) else None,
-                    "seconds": seconds,
-                    "invalid": None,
-                    **({"note": own[0]} if own else {}),
-                }
+        for s, record in answered.records(scores, self.on_error):
+            yield fields[s] | record
+
+    def _mark_all(self, item: Item, arm: Arm, reason: str, advance: Advance) -> None:
+        """Record all passes of an arm of which there are no frames."""
+        grid = arm.grid_of(item.video_id, self.seed)
+        task = Task(item, arm, grid, None)
+        self._mark(task, self._left(item, arm), reason, advance)
 
     def _mark(
         self, task: Task, left: NDArray[np.bool_], reason: str, advance: Advance
@@ -356,7 +508,42 @@ def _unsound(clip: Clip, s: int) -> str:
     return " and ".join(parts)
 
 
-def _blocks(
+def _calls(blocks: Sequence[Block], together: bool) -> Iterator[list[Block]]:
+    """Cut blocks into calls of the scorer, between questions where it takes several."""
+    call: list[Block] = []
+    for block in blocks:
+        n_passes = sum(other.n_passes for other in call)
+        is_next = bool(call) and call[-1].task.item is not block.task.item
+        if call and (not together or (is_next and n_passes >= _PASSES_A_CALL)):
+            yield call
+            call = []
+        call.append(block)
+    if call:
+        yield call
+
+
+def count_calls(n_passes: Sequence[int]) -> int:
+    """Count the calls of an arm in which questions of one video are scored together.
+
+    Parameters
+    ----------
+    n_passes : sequence of int
+        Passes that each question has, over all arms.
+
+    Examples
+    --------
+    >>> count_calls([100, 100, 100, 100]), count_calls([300, 300]), count_calls([])
+    (2, 2, 0)
+    """
+    calls, held = 0, 0
+    for n in n_passes:
+        if held == 0 or held >= _PASSES_A_CALL:
+            calls, held = calls + 1, 0
+        held += n
+    return calls
+
+
+def _parts(
     clip: Clip, left: NDArray[np.bool_]
 ) -> Iterator[tuple[Clip, list[int], NDArray[np.intp]]]:
     """Cut what is left into calls of the scorer: all at once, or phase by phase."""
@@ -364,123 +551,18 @@ def _blocks(
         yield clip, list(range(left.shape[0])), np.arange(left.shape[1])
         return
     for s in np.flatnonzero(left.any(axis=1)).tolist():
-        one = slice(s, s + 1)
-        view = replace(
-            clip,
-            frames=clip.frames[one],
-            indices=clip.indices[one],
-            times_s=clip.times_s[one],
-            missing=clip.missing[one],
-            damaged=clip.damaged[one],
-            grid=clip.grid.view(s),
-        )
-        yield view, [s], np.flatnonzero(left[s])
+        yield one_phase(clip, s), [s], np.flatnonzero(left[s])
 
 
-def check_scorer(scorer: object) -> None:
-    """Refuse what has no method ``score`` that can be called as a run calls it.
-
-    Raises
-    ------
-    ScoringError
-        Saying how the method must look.
-    """
-    name = type(scorer).__name__
-    wanted = "a scorer needs a method score(self, clip, question, options, *, orders)"
-    score = getattr(scorer, "score", None)
-    if isinstance(scorer, type):
-        raise ScoringError(
-            f"{scorer.__name__} is a class; give an object of it: {scorer.__name__}()"
-        )
-    if not callable(score):
-        raise ScoringError(f"{name} has no method score; {wanted}")
-    try:
-        signature = inspect.signature(score)
-    except (TypeError, ValueError):  # a compiled function may have none
-        return
-    try:
-        signature.bind(None, "", (), orders=None)
-    except TypeError as error:
-        raise ScoringError(
-            f"{name}.score{signature} cannot be called: {error}; {wanted}"
-        ) from None
-
-
-def check_scores(
-    scorer: Scorer, scores: object, shape: tuple[int, int, int]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return log-probabilities and option mass of what a scorer returned.
-
-    Parameters
-    ----------
-    scorer : Scorer
-        Named in messages.
-    scores : OptionScores or array_like, shape (S, M, K)
-        Of an array the option mass is the sum of its exponentials over the options.
-    shape : (int, int, int)
-        (S, M, K).
-
-    Returns
-    -------
-    logprobs : ndarray, shape (S, M, K), float64
-    option_mass : ndarray, shape (S, M), float64
-
-    Raises
-    ------
-    ScoringError
-        If it is neither, a shape is another one, or a log-probability is above 0.
-    """
-    name = type(scorer).__name__
-    wanted = (
-        "it must be OptionScores, or an array of log-probabilities of shape "
-        f"(phases, orders, options) = {shape}"
+def one_phase(clip: Clip, s: int) -> Clip:
+    """Return phase `s` of a clip alone."""
+    one = slice(s, s + 1)
+    return replace(
+        clip,
+        frames=clip.frames[one],
+        indices=clip.indices[one],
+        times_s=clip.times_s[one],
+        missing=clip.missing[one],
+        damaged=clip.damaged[one],
+        grid=clip.grid.view(s),
     )
-    has_mass = hasattr(scores, "logprobs") and hasattr(scores, "option_mass")
-    content = _numbers(getattr(scores, "logprobs", scores))
-    if content is None or (content.ndim == 0 and not has_mass):
-        raise ScoringError(
-            f"{name}.score returned {reprlib.repr(scores)}, a "
-            f"{type(scores).__name__}; {wanted}"
-        )
-    if content.shape != shape:
-        raise ScoringError(
-            f"{name}.score returned logprobs of shape {content.shape}; {wanted}"
-        )
-    finite = content[np.isfinite(content)]
-    if finite.size and finite.max() > 1e-6:
-        raise ScoringError(
-            f"{name}.score returned a log-probability of {finite.max():.6g}; it must "
-            "be <= 0. Logits need a log-softmax first, losses a change of sign"
-        )
-    if not has_mass:
-        return content, np.exp(content).sum(axis=-1)
-    mass = _numbers(getattr(scores, "option_mass", None))
-    if mass is None or mass.shape != shape[:2]:
-        found = "what is no number" if mass is None else f"shape {mass.shape}"
-        raise ScoringError(
-            f"{name}.score returned option_mass of {found}; it must have the shape "
-            f"(phases, orders) = {shape[:2]}"
-        )
-    return content, mass
-
-
-def _numbers(values: object) -> NDArray[np.float64] | None:
-    """Return values as an array of float64; None when they are no real numbers."""
-    try:
-        table = np.asarray(values)
-    except (TypeError, ValueError):  # rows of different lengths
-        return None
-    return table.astype(np.float64) if table.dtype.kind in "iuf" else None
-
-
-def _why_invalid(values: NDArray[np.float64], notes: Sequence[str]) -> str | None:
-    """Say why the log-probabilities of a pass cannot be used; None when they can."""
-    if np.isnan(values).any():
-        reason = "scores: NaN"
-    elif np.isposinf(values).any():
-        reason = "scores: +inf"
-    elif not np.isfinite(values).any():
-        reason = "scores: no option has any probability"
-    else:
-        return None
-    return "; ".join([reason, *notes])

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 
 def load_model(name: str, **options: Any) -> Scorer:
-    """Load a Hugging Face model for `run --model` and `demo`, without progress bars."""
-    from phasefusion.scoring import HFOptionScorer
+    """Load a Hugging Face model for `run --model` and `demo`, without progress bars.
+
+    ``path="generate"`` makes a scorer of what it writes.
+    """
+    from phasefusion.scoring import HFGenerationScorer, HFOptionScorer
     from phasefusion.scoring.source import check_folder, local_folder
 
     folder = local_folder(name)  # before transformers, which is slow to load
@@ -32,11 +35,15 @@ def load_model(name: str, **options: Any) -> Scorer:
     with contextlib.suppress(ImportError):  # from_pretrained says what is missing
         logging: Any = importlib.import_module("transformers.utils.logging")
         logging.disable_progress_bar()
-    return HFOptionScorer.from_pretrained(name, **options)
+    generates = options.pop("path", "logit") == "generate"
+    kind = HFGenerationScorer if generates else HFOptionScorer
+    return kind.from_pretrained(name, **options)
 
 
-def load_scorer(spec: str) -> Scorer:
+def load_scorer(spec: str, folder: str | None = None) -> Scorer:
     """Make the scorer that `run --scorer` names.
+
+    Modules are looked for in `folder`, which is the working directory by default, too.
 
     Raises
     ------
@@ -45,7 +52,7 @@ def load_scorer(spec: str) -> Scorer:
     ScoringError
         If there is no such thing, or it is no scorer and makes none.
     """
-    from phasefusion._runner import check_scorer
+    from phasefusion._scorer_checks import check_scorer
 
     module_name, _, name = spec.rpartition(":")
     if not (module_name and name):
@@ -54,7 +61,7 @@ def load_scorer(spec: str) -> Scorer:
             f"FILE.py:NAME, not {spec!r}"
         )
     try:
-        made = getattr(_module(module_name), name)
+        made = getattr(_module(module_name, folder or os.getcwd()), name)
     except (ImportError, AttributeError) as error:
         raise ScoringError(f"--scorer {spec}: {error}") from error
     except Exception as error:
@@ -83,12 +90,12 @@ def load_scorer(spec: str) -> Scorer:
     return scorer
 
 
-def _module(name: str) -> ModuleType:
+def _module(name: str, folder: str) -> ModuleType:
     """Import a module by name, or a file by its path."""
     if not name.endswith(".py"):
         if os.sep in name:
             raise ImportError(f"{name} is neither a module's name nor a .py file")
-        sys.path.insert(0, os.getcwd())  # a module beside the question file
+        sys.path.insert(0, folder)  # a module beside the question file
         return importlib.import_module(name)
     path = Path(name)
     if not path.is_file():

@@ -22,6 +22,12 @@ class Reader:
     def digest(
         self, indices: NDArray[np.int64], n_thread: int, sequential: bool, /
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint8], bool]: ...
+    def histograms(
+        self, indices: NDArray[np.int64], n_thread: int, /
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint8], bool]: ...
+    def motion(
+        self, indices: NDArray[np.int64], n_thread: int, /
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.uint8], bool]: ...
     def read(
         self,
         indices: NDArray[np.int64],
@@ -42,6 +48,9 @@ class Reader:
     ) -> tuple[NDArray[np.uint8], bool]: ...
 
 def ffmpeg_versions() -> dict[str, str]: ...
+def motion_energy(
+    sums: NDArray[np.float64], facts: NDArray[np.int64], picture_px2: int, /
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]: ...
 def read_subtitles(
     path: str | bytes | PathLike[str] | PathLike[bytes],
     data: ReadableBuffer | None,

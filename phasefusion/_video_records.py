@@ -147,6 +147,8 @@ class Clip:
     damaged : ndarray, shape (S, b), bool
         Those of `missing` that the decoder gave nevertheless, with an error in them or
         in a picture that they may refer to.
+    span : (int, int) or None
+        The frames ``first <= i < end`` that the grid divides; None for all of them.
     """
 
     frames: NDArray[Any]
@@ -156,6 +158,7 @@ class Clip:
     grid: PhaseGrid
     info: VideoInfo
     damaged: NDArray[np.bool_] = None  # type: ignore[assignment]
+    span: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if self.damaged is None:

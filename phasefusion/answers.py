@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from phasefusion import _answer_forms as forms
 from phasefusion.errors import OptionError
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -34,8 +35,8 @@ class ParsedAnswer:
         One option chosen; a letter that the question does not have; a refusal to
         answer; a text that names no option, or more than one; no text at all.
     rule : str
-        What decided: "letter", "letter and text", "text", "declared", "tag" or
-        "mention"; empty when nothing did.
+        What decided: "letter", "letter and text", "text", "declared", "tag", "field"
+        or "mention"; empty when nothing did.
     reason : str
         Why there is no answer; empty when there is one.
     """
@@ -44,114 +45,6 @@ class ParsedAnswer:
     outcome: Outcome
     rule: str = ""
     reason: str = ""
-
-
-# A letter on its own, perhaps in brackets or quotes. "T-shirt", "C++", "U.S." and "A's"
-# are words.
-_LETTER = (
-    r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][-'’.])"
-    r"(?P<open>[(\[{<]?)[\"'“‘]?(?P<letter>[A-Za-z])[\"'”’]?(?P<close>[)\]}>]?)"
-    r"(?![A-Za-z0-9])(?![-'’][A-Za-z0-9])(?![+#&])(?!\.[A-Za-z])"
-)
-_MENTION = re.compile(_LETTER)
-_NOUN = r"(?:answer|option|choice|response|solution|letter)"
-_BE = r"(?:is|was|would\s+be|should\s+be|must\s+be|will\s+be|has\s+to\s+be)"
-_HEDGE = r"(?:(?:most\s+)?likely|probably|clearly|definitely|therefore|thus|indeed)"
-_BEFORE = rf"(?:the\s+)?(?:correct\s+)?(?:{_NOUN}\s*:?\s*)?"
-#: Forms that state an answer; the letter follows.
-_DECLARED = tuple(
-    re.compile(form + _LETTER, re.IGNORECASE)
-    for form in (
-        rf"\b{_NOUN}\b(?:\s+(?:to|for)\s+(?:the|this|your)\s+question)?"
-        rf"\s*(?:{_BE}\s*:?|[:=]|=>|→)\s*(?:{_HEDGE}\s*:?\s*)?{_BEFORE}",
-        r"\b(?:choose|chose|select|selected|pick|picked|go\s+with|going\s+with|"
-        rf"opt\s+for|settle\s+on)\s*:?\s*{_BEFORE}",
-        r"(?:答案|正确选项|正确答案|选项|选择|应选|选)\s*(?:应该|应)?\s*(?:是|为|:)?\s*",
-    )
-)
-#: Forms that state an answer only when the clause ends after the letter.
-_DECLARED_SHORT = re.compile(
-    r"\b(?:(?:so|thus|hence|therefore),?\s*(?:it\s+is|it's|it\s+must\s+be)?|"
-    r"it\s+is|it's|it\s+(?:must|should|would|has\s+to)\s+be|must\s+be|answer)\s*:?\s*"
-    rf"{_BEFORE}{_LETTER}",
-    re.IGNORECASE,
-)
-#: Forms in which the letter comes first.
-_DECLARED_AFTER = re.compile(
-    _LETTER + r"\s*(?:is|seems|looks|appears\s+to\s+be|would\s+be|must\s+be)\s+"
-    r"(?:the\s+|most\s+|clearly\s+|definitely\s+)*"
-    r"(?:correct|right|best|accurate|appropriate|likely|true|(?:final\s+)?answer)\b",
-    re.IGNORECASE,
-)
-_FINAL = re.compile(
-    rf"\bfinal\s+answer\s*(?:{_BE})?\s*[:=]?\s*{_BEFORE}{_LETTER}", re.IGNORECASE
-)
-_BECAUSE = re.compile(rf"{_LETTER}[,;]?\s+(?:because|since)\b")
-_NEGATED = re.compile(
-    r"(?:\bnot|n't|\bneither|\bnor|\bexcept|\brather\s+than|\binstead\s+of|"
-    rf"\bcannot\s+be|\bexclude)\s+(?:\w+\s+)?{_BEFORE}$",
-    re.IGNORECASE,
-)
-_WRONG_AFTER = re.compile(
-    r"\s*(?:is|are|was|would\s+be|seems|looks)\s*(?:clearly\s+|definitely\s+|also\s+)?"
-    r"(?:not|n't|wrong|incorrect|false|impossible|unlikely)|\s*(?:isn't|cannot|can't)",
-    re.IGNORECASE,
-)
-_NAMED = re.compile(r"\b(?:option|choice|letter|answer)\s*$", re.IGNORECASE)
-_FURTHER = re.compile(rf"\s*(?P<by>,\s*(?:and|or)?|/|&|and|or)\s*{_BEFORE}{_LETTER}")
-_CLAUSE_END = re.compile(r"\s*(?:[.,;:!?)\n。，；]|$)")
-_AFTER_LETTER = re.compile(
-    r"\s+(?:because|since|as|but|which|is|due|given|based|and|or|for|with)\b"
-)
-
-_LEADING = re.compile(
-    r"\s*(?:(?:option|choice|sentence|caption)\s+|answer\s*:?\s*)?"
-    r"(?:\((?P<round>[A-Za-z])\)|\[(?P<square>[A-Za-z])\]|(?P<bare>[A-Za-z])"
-    r"(?=[.):,、]|\s|$))(?P<mark>[.):、]*)(?P<rest>.*)",
-    re.IGNORECASE,
-)
-_ALONE = re.compile(
-    r"\W*(?:(?:option|choice|sentence|caption)\s+)?(?P<letter>[A-Za-z])\W*", re.I
-)
-#: "Option 2: ...", where options were shown with numbers.
-_NUMBERED = re.compile(
-    r"\W*(?:option|choice|sentence|caption)\s+(?P<number>\d{1,2})\b(?:\s*[.:)].*|\W*)",
-    re.IGNORECASE | re.DOTALL,
-)
-_LEAD_IN = re.compile(
-    rf"(?:(?:the|my)\s+)?(?:final\s+|correct\s+|best\s+|right\s+)*(?:{_NOUN}\s*"
-    rf"(?:{_BE}\s*:?|[:=])\s*|it\s+is\s+|it's\s+)",
-    re.IGNORECASE,
-)
-
-_THINK = re.compile(
-    r"<(?P<close>/?)(?:think|thinking|thought|reasoning|analysis)\b[^<>]*>",
-    re.IGNORECASE,
-)
-_TAG = re.compile(
-    r"<answer>(?P<tag>.*?)(?:</answer>|$)"
-    r"|\\boxed\{\s*(?:\\(?:text|mathrm|mathbf)\{)?(?P<boxed>[^{}]*)\}",
-    re.IGNORECASE | re.DOTALL,
-)
-_SPECIAL = re.compile(r"<\|[^|<>]*\|>|</?s>|<(?:eos|pad|bos|end_of_turn)>", re.I)
-_MARKDOWN = re.compile(r"[*`$]+|(?<!\w)_+|_+(?!\w)|^\s{0,3}(?:#+|>+|[-•])\s+", re.M)
-
-_REFUSAL = re.compile(
-    r"\bi\s*(?:'m|\s+am)\s+(?:sorry|unable|not\s+able|afraid)|\b(?:i|we)\s+(?:cannot|"
-    r"can\s*not|can't|could\s+not|couldn't|do\s+not\s+have|don't\s+have|am\s+not\s+sure|"
-    r"do\s+not\s+know|don't\s+know|won't|will\s+not)\b|\bunable\s+to\b|"
-    r"\bas\s+an?\s+(?:ai|language\s+model)|\b(?:cannot|can't|can\s+not|could\s+not|not\s+"
-    r"possible\s+to)\s+(?:be\s+)?(?:determined?|tell|say|know|answer|see|identif\w+)|"
-    r"\b(?:not\s+enough|insufficient)\s+(?:\w+\s+)?(?:information|evidence|context)|"
-    r"\bno\s+video\s+(?:was|is|has\s+been)\b|无法|抱歉|不能确定",
-    re.IGNORECASE,
-)
-#: What harnesses write where an answer should be.
-_FAILED = re.compile(
-    r"\s*(?:failed\s+to\s+obtain\s+answer|nan|none|null|n/a|error:|"
-    r"exact_match_not_found)\b.*",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 def parse_answer(
@@ -197,11 +90,11 @@ def parse_answer(
         return ParsedAnswer(None, "missing", reason="no text")
     if not isinstance(text, str):
         raise OptionError(f"text must be a text or None, not {text!r}")
-    shown = _SPECIAL.sub(" ", unicodedata.normalize("NFKC", text))
+    shown = forms.SPECIAL.sub(" ", unicodedata.normalize("NFKC", text))
     if not shown.strip():
         return ParsedAnswer(None, "missing", reason="empty text")
     reader = _Reader(texts, n_options)
-    failed = _FAILED.fullmatch(shown)
+    failed = forms.FAILED.fullmatch(shown)
     if failed and not reader.equal(shown):
         return ParsedAnswer(None, "missing", reason=f"harness wrote {_cut(text)}")
     shown, unfinished = _without_thinking(shown)
@@ -218,7 +111,7 @@ def _without_thinking(text: str) -> tuple[str, bool]:
     """Return what is outside the thinking, and whether the thinking has no end."""
     parts: list[str] = []
     at, thinking = 0, False
-    for match in _THINK.finditer(text):
+    for match in forms.THINK.finditer(text):
         if match["close"] and not thinking:
             parts.clear()  # prompts may open the thinking themselves
         elif not match["close"] and not thinking:
@@ -236,7 +129,7 @@ def normal(text: str) -> str:
     >>> normal(' "A  Cat." ')
     'a cat'
     """
-    plain = _MARKDOWN.sub("", unicodedata.normalize("NFKC", text)).casefold()
+    plain = forms.MARKDOWN.sub("", unicodedata.normalize("NFKC", text)).casefold()
     return " ".join(plain.split()).strip("\"'“”‘’ ").rstrip(".。!,;: ")
 
 
@@ -254,42 +147,69 @@ class _Reader:
 
     def read(self, text: str) -> ParsedAnswer:
         """Try every form, the most explicit first."""
-        for form in (self._tagged, self._final):
+        explicit = (self._tagged, self._field, self._final)
+        for form in explicit:
             found = form(text)
             if found is not None:
                 return found
-        plain = _MARKDOWN.sub("", text).strip()
-        for form in (self._whole, self._stated, self._text, self._mentioned):
-            found = form(plain)
+        plain = forms.MARKDOWN.sub("", text).strip()
+        for plain_form in self._plain_forms():
+            found = plain_form(plain)
             if found is not None:
                 return found
-        if _REFUSAL.search(plain):
+        if forms.REFUSAL.search(plain):
             return ParsedAnswer(None, "refused", reason=f"refusal: {_cut(plain)}")
         return ParsedAnswer(
             None, "unparsed", reason=f"names no option alone: {_cut(plain)}"
+        )
+
+    def _plain_forms(self) -> tuple[Callable[[str], ParsedAnswer | None], ...]:
+        return (
+            self._whole,
+            self._reasoned,
+            self._stated,
+            self._text,
+            self._mentioned,
         )
 
     # -- forms ------------------------------------------------------------
 
     def _tagged(self, text: str) -> ParsedAnswer | None:
         """Read answer tags and boxes; several must say the same."""
-        inside = [m["tag"] or m["boxed"] or "" for m in _TAG.finditer(text)]
+        inside = [m["tag"] or m["boxed"] or "" for m in forms.TAG.finditer(text)]
         found = {
             self._inside(part): None for part in inside if part.strip()
         }  # a dict keeps the order
+        return self._agreed(list(found)) if found else None
+
+    def _field(self, text: str) -> ParsedAnswer | None:
+        """Read fields of objects, {"answer": "B"}; several must say the same.
+
+        A field in which nothing is named may be of the format that was asked for.
+        """
+        inside = [
+            m["double"] or m["single"] or m["bare"] or ""
+            for m in forms.FIELD.finditer(text)
+        ]
+        found = [self._inside(part, "field") for part in inside if part.strip()]
         if not found:
             return None
+        made = self._agreed(list(dict.fromkeys(found)))
+        alone = forms.OBJECT.fullmatch(text) is not None
+        return made if alone or made.outcome != "unparsed" or len(found) > 1 else None
+
+    def _agreed(self, found: Sequence[ParsedAnswer]) -> ParsedAnswer:
         parsed = [one for one in found if one.answer is not None]
         if len({one.answer for one in parsed}) > 1:
             return self._several(sorted({LETTERS[one.answer or 0] for one in parsed}))
-        return (parsed or list(found))[0]
+        return (parsed or found)[0]
 
-    def _inside(self, text: str) -> ParsedAnswer:
-        plain = _MARKDOWN.sub("", text).strip()
-        for form in (self._whole, self._stated, self._text, self._mentioned):
+    def _inside(self, text: str, rule: str = "tag") -> ParsedAnswer:
+        plain = forms.MARKDOWN.sub("", text).strip()
+        for form in self._plain_forms():
             found = form(plain)
             if found is not None and found.answer is not None:
-                return ParsedAnswer(found.answer, "parsed", "tag")
+                return ParsedAnswer(found.answer, "parsed", rule)
             if found is not None:
                 return found
         return ParsedAnswer(
@@ -297,10 +217,10 @@ class _Reader:
         )
 
     def _final(self, text: str) -> ParsedAnswer | None:
-        plain = _MARKDOWN.sub("", text)
+        plain = forms.MARKDOWN.sub("", text)
         found = {
             letter
-            for match in _FINAL.finditer(plain)
+            for match in forms.FINAL.finditer(plain)
             for letter in self._with_further(match, plain)
         }
         return self._one(found, "declared") if found else None
@@ -308,10 +228,10 @@ class _Reader:
     def _whole(self, text: str) -> ParsedAnswer | None:
         """Read a letter alone, or the text of an option alone."""
         by_text = self.equal(text)
-        numbered = _NUMBERED.fullmatch(text)
+        numbered = forms.NUMBERED.fullmatch(text)
         if numbered and not by_text:
             return self._number(int(numbered["number"]))
-        match = _ALONE.fullmatch(text)
+        match = forms.ALONE.fullmatch(text)
         if match is None:
             if not by_text:
                 return None
@@ -326,6 +246,32 @@ class _Reader:
             return self._contradiction(position, by_text[0])
         return self._one({match["letter"].upper()}, "letter")
 
+    def _reasoned(self, text: str) -> ParsedAnswer | None:
+        """Read the text of an option in front of a reason.
+
+        "a dog because it barks"; of options that speak of the others more signs tell
+        where they end, "None of the above. Nothing moves". Another text begins with the
+        option and goes on: that may be anything.
+        """
+        said = normal(text)
+        texts = [normal(option) for option in self.texts or ()]
+        long = [one for one in texts if len(one) > 1 and said.startswith(one)]
+        if not long:
+            return None
+        option = max(long, key=len)
+        same = [k for k, one in enumerate(texts) if one == option]
+        rest = said[len(option) :]
+        others = forms.OF_THE_OTHERS.fullmatch(option)
+        reason = forms.REASON_OF_THE_OTHERS if others else forms.REASON
+        if reason.match(rest) is None or forms.BUT.match(rest):
+            return None
+        if len({" ".join((self.texts or ())[k].split()) for k in same}) > 1:
+            return None
+        letters = set(self._declared(text)) - {LETTERS[k] for k in same}
+        if letters:
+            return self._several(sorted({LETTERS[same[0]], *letters}))
+        return ParsedAnswer(same[0], "parsed", "text")
+
     def _number(self, number: int) -> ParsedAnswer:
         if 1 <= number <= self.n_options:
             return ParsedAnswer(number - 1, "parsed", "letter")
@@ -333,7 +279,7 @@ class _Reader:
         return ParsedAnswer(None, "invalid", reason=reason)
 
     def _leading_letter(self, text: str) -> int | None:
-        match = _LEADING.fullmatch(text)
+        match = forms.LEADING.fullmatch(text)
         if match is None or not (match["mark"] or match["round"] or match["square"]):
             return None
         return LETTERS.index(_letter_of(match))
@@ -349,21 +295,49 @@ class _Reader:
         return self._one(declared, "declared")
 
     def _declared(self, text: str) -> Iterator[str]:
-        for form in _DECLARED:
+        for form in forms.DECLARED:
             for match in form.finditer(text):
                 if self._is_letter(match, text):
                     yield from self._with_further(match, text)
-        for match in _DECLARED_SHORT.finditer(text):
-            ends = _CLAUSE_END.match(text, match.end()) is not None
+        for match in forms.DECLARED_SHORT.finditer(text):
+            ends = forms.CLAUSE_END.match(text, match.end()) is not None
             before = text[max(0, match.start("open") - 60) : match.start("open")]
             certain = match["letter"].isupper() or match["open"]
-            if ends and certain and not _NEGATED.search(before):
+            if ends and certain and not forms.NEGATED.search(before):
                 yield from self._with_further(match, text)
-        for match in _DECLARED_AFTER.finditer(text):
+        for match in forms.DECLARED_AFTER.finditer(text):
             before = text[max(0, match.start("open") - 60) : match.start("open")]
             certain = match["letter"].isupper() or match["open"]
-            if certain and not _NEGATED.search(before):
+            certain = certain or forms.NAMED_LOWER.search(before)
+            if certain and not forms.NEGATED.search(before):
                 yield match["letter"].upper()
+        yield from self._preferred(text)
+
+    def _preferred(self, text: str) -> Iterator[str]:
+        """Letters that are set against others: "not B but C", "C, not B"."""
+        for match in forms.NOT_BUT.finditer(text):
+            ends = forms.CLAUSE_END.match(text, match.end()) is not None
+            ends = ends or forms.AFTER_LOWER.match(text, match.end()) is not None
+            if ends and self._is_sure(match):
+                yield match["letter"].upper()
+            elif self._is_sure(match):
+                further = list(self._with_further(match, text))
+                yield from further if len(further) > 1 else ()
+        whole = forms.RATHER.fullmatch(text)
+        if whole and self._is_sure(whole):
+            yield whole["letter"].upper()
+
+    def _is_sure(self, match: re.Match[str]) -> bool:
+        """Whether both letters of a match are upper case, or both are not, and differ.
+
+        Lower-case ones are words more often than letters: a alone may be an article.
+        """
+        letter, other = match["letter"], match["other"]
+        if letter.upper() == other.upper():
+            return False
+        if letter.isupper() and other.isupper():
+            return True
+        return letter.islower() and other.islower() and not {letter, other} & {*"ai"}
 
     def _leading(self, text: str) -> tuple[str | None, ParsedAnswer | None]:
         """Read a letter in front: "B. a dog", "(B)", "B because", "B" on a line.
@@ -371,16 +345,16 @@ class _Reader:
         Returns the letter that is claimed, if any, and what the text says by it alone.
         """
         lines = [line for line in text.splitlines() if line.strip()]
-        alone = [m["letter"].upper() for m in map(_ALONE.fullmatch, lines) if m]
+        alone = [m["letter"].upper() for m in map(forms.ALONE.fullmatch, lines) if m]
         if not lines:
             return None, None
-        if _ALONE.fullmatch(lines[0]):
+        if forms.ALONE.fullmatch(lines[0]):
             return alone[0], self._one(set(alone), "letter")
-        match = _BECAUSE.match(lines[0])
+        match = forms.BECAUSE.match(lines[0])
         if match:
             letter = match["letter"].upper()
             return letter, self._one({letter}, "declared")
-        match = _LEADING.fullmatch(lines[0])
+        match = forms.LEADING.fullmatch(lines[0])
         if match is None:
             return None, None
         letter, rest = _letter_of(match), match["rest"]
@@ -391,7 +365,7 @@ class _Reader:
         if not marked or (letter == "I" and self.n_options < 9):
             return None, None
         others = {letter, *self._mentions(text[match.end("mark") :])}
-        if _WRONG_AFTER.match(rest):
+        if forms.WRONG_AFTER.match(rest):
             return None, self._several(sorted(others))
         by_text = self.equal(rest)
         if by_text and LETTERS.index(letter) not in by_text:
@@ -401,7 +375,7 @@ class _Reader:
     def _enumerated(self, lines: Sequence[str]) -> Iterator[str]:
         """Letters of the lines that repeat an option with its own letter."""
         for line in lines:
-            match = _LEADING.fullmatch(line)
+            match = forms.LEADING.fullmatch(line)
             if match and self._own_text(_letter_of(match), match["rest"]):
                 yield _letter_of(match)
 
@@ -423,7 +397,7 @@ class _Reader:
         return None
 
     def _one_text(self, line: str) -> tuple[int, ...]:
-        match = _LEAD_IN.match(line.strip())
+        match = forms.LEAD_IN.match(line.strip())
         rest = line.strip()[match.end() :] if match else line
         return self.equal(line) or self.equal(rest)
 
@@ -432,15 +406,22 @@ class _Reader:
 
         A bare letter in a sentence may be anything, as in "vitamin C".
         """
-        strong = set()
-        for match in _MENTION.finditer(text):
+        strong: set[str] = set()
+        doubtful: set[str] = set()
+        for match in forms.MENTION.finditer(text):
             before = text[max(0, match.start("open") - 60) : match.start("open")]
-            negated = _NEGATED.search(before) or _WRONG_AFTER.match(text, match.end())
+            negated = forms.NEGATED.search(before) or forms.WRONG_AFTER.match(
+                text, match.end()
+            )
             bracketed = match["open"] in {"(", "["} and match["close"] in {")", "]"}
-            named = match["letter"].isupper() and _NAMED.search(before)
+            upper = match["letter"].isupper()
+            named = (forms.NAMED if upper else forms.NAMED_LOWER).search(before)
+            if named and not upper and not self._is_letter(match, text):
+                doubtful.add(match["letter"].upper())  # "the option a man picks"
+                continue
             if (bracketed or named) and not negated:
                 strong.add(match["letter"].upper())
-        weak = set(self._mentions(text)) | strong
+        weak = set(self._mentions(text)) | strong | doubtful
         if len(weak) > 1:
             return None if not strong else self._several(sorted(weak))
         if not strong or LETTERS.index(next(iter(strong))) >= self.n_options:
@@ -451,11 +432,15 @@ class _Reader:
 
     def _mentions(self, text: str) -> Iterator[str]:
         """Upper-case letters of the question that stand alone and are not words."""
-        for match in _MENTION.finditer(text):
+        for match in forms.MENTION.finditer(text):
             letter = match["letter"]
             inside = letter in LETTERS[: self.n_options]
             before = text[max(0, match.start("open") - 60) : match.start("open")]
-            if inside and self._is_letter(match, text) and not _NEGATED.search(before):
+            if (
+                inside
+                and self._is_letter(match, text)
+                and not forms.NEGATED.search(before)
+            ):
                 yield letter
 
     def _is_letter(self, match: re.Match[str], text: str) -> bool:
@@ -464,8 +449,11 @@ class _Reader:
         if match["open"] in {"(", "["} and match["close"] in {")", "]"}:
             return True
         if letter.islower():
-            return _CLAUSE_END.match(rest) is not None
-        if letter not in "AI" or _AFTER_LETTER.match(rest):
+            if forms.CLAUSE_END.match(rest) or forms.AFTER_LOWER.match(rest):
+                return True
+            before = text[max(0, match.start("open") - 60) : match.start("open")]
+            return letter not in "ai" and bool(forms.NAMED_LOWER.search(before))
+        if letter not in "AI" or forms.AFTER_LETTER.match(rest):
             return True
         return re.match(r"\s+\w", rest) is None
 
@@ -474,10 +462,12 @@ class _Reader:
         yield match["letter"].upper()
         at = match.end()
         while True:
-            more = _FURTHER.match(text, at)
-            if more is None or not more["letter"].isupper():
+            more = forms.FURTHER.match(text, at)
+            if more is None:
                 return
-            ends = _CLAUSE_END.match(text, more.end()) is not None
+            if more["letter"].islower() and match["letter"].isupper():
+                return
+            ends = forms.CLAUSE_END.match(text, more.end()) is not None
             if not ends and more["by"].strip() == ",":
                 return
             if not self._is_letter(more, text):

@@ -95,5 +95,9 @@ class FallbackWarning(PhaseFusionWarning):
     """A slower or less exact path was taken."""
 
 
+class WorkerWarning(PhaseFusionWarning):
+    """A worker of a run died or was stopped; what it had not finished is done again."""
+
+
 class RecordWarning(PhaseFusionWarning):
     """A run folder whose last line was torn by a crash and is made again."""

@@ -10,39 +10,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import orjson
-from numpy.typing import NDArray
 
-from phasefusion import orders as option_orders
 from phasefusion._cached_clips import as_cache
-from phasefusion._runner import Arm, Runner, check_scorer
+from phasefusion._runner import Runner
+from phasefusion._scorer_checks import check_scorer
 from phasefusion._versions import versions as versions
 from phasefusion._video_checks import check_threads
 from phasefusion.datasets import Dataset, Item, load_questions, read
 from phasefusion.datasets.loading import warn_about
-from phasefusion.errors import DatasetError
-from phasefusion.grid import PhaseGrid
-from phasefusion.records import RunWriter
+from phasefusion.engine import EngineArgument, Prepared, Shard, hire
+from phasefusion.engine.local import describe_scorer
+from phasefusion.engine.shards import as_shard, check_stages
+from phasefusion.errors import DatasetError, ScoringError
+from phasefusion.protocols import Plan, Protocol, make_plan
+from phasefusion.protocols.registry import OrdersName
+from phasefusion.protocols.stages import lowest_margins
+from phasefusion.records import RunWriter, read_passes
 from phasefusion.video import CacheArgument
 
 if TYPE_CHECKING:
     from phasefusion.grid import By, Origin, Short
     from phasefusion.progress import Listener
+    from phasefusion.protocols.arms import Prompt, Value
     from phasefusion.records import Passes
     from phasefusion.report import Report
     from phasefusion.scoring.protocol import Scorer
-
-ProtocolName: TypeAlias = Literal["phasefusion", "stableeval", "quick"]
-OrdersName: TypeAlias = Literal["identity", "shared", "latin", "cyclic", "all"]
-
-_ORDERS_OF: dict[str, OrdersName] = {
-    "phasefusion": "shared",
-    "stableeval": "latin",
-    "quick": "identity",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +76,10 @@ def evaluate(
     scorer: Scorer,
     *,
     out: str | Path,
-    protocol: ProtocolName = "phasefusion",
+    protocol: str | Protocol = "phasefusion",
+    values: Sequence[Value] | None = None,
     budget: int = 8,
-    phases: int = 3,
+    phases: int | None = None,
     origin: Origin = "midpoint",
     by: By = "frames",
     short: Short = "repeat",
@@ -96,6 +92,8 @@ def evaluate(
     on_error: Literal["mark", "raise"] = "mark",
     progress: bool | Listener | None = None,
     cache: CacheArgument = None,
+    shard: Shard | str | None = None,
+    engine: EngineArgument = "local",
 ) -> Run:
     """Score every question in every arm, phase and option order of a protocol.
 
@@ -110,6 +108,7 @@ def evaluate(
           where it is one of the views.
         * "stableeval": the S phase views in Latin-square orders.
         * "quick": one pass in the given option order.
+        * further ones, each for one figure of the paper: see `phasefusion.protocols`.
 
     Parameters
     ----------
@@ -121,12 +120,17 @@ def evaluate(
         Anything with ``score(clip, question, options, orders=...)``.
     out : str or Path
         The run folder.
-    protocol : {"phasefusion", "stableeval", "quick"}
+    protocol : str or Protocol, default "phasefusion"
+        One of `phasefusion.protocols.names`.
+    values : sequence, optional
+        Of what a sweep varies: budgets, numbers of phases or names of samplers; for
+        repeated runs and random draws, their number.
     budget, phases, origin, by, short
-        The phase grid, as in `PhaseGrid`; "quick" has one phase.
+        The phase grid, as in `PhaseGrid`; by default with the phases of the protocol,
+        which are fixed where it has one.
     orders : {"identity", "shared", "latin", "cyclic", "all"}, optional
-        Option orders; by default the one of the protocol: "shared", "latin" and
-        "identity". Orders that repeat, as ten of three options must, are scored once.
+        Option orders; by default those of the protocol. Orders that repeat, as ten of
+        three options must, are scored once.
     n_orders : int, default 10
         How many "shared" orders.
     dense : int, default 32
@@ -147,6 +151,14 @@ def evaluate(
     cache : FrameCache or path of a folder, optional
         Where decoded frames are kept for the next run over the same videos; by default
         nowhere. Questions with a start or an end are decoded each time.
+    shard : str or Shard, optional
+        ``"2/4"`` is the second of four parts of the questions, cut so that no video is
+        in two of them, which goes to a folder of its own, ``OUT.shard-2-of-4``;
+        ``"auto"`` takes both numbers from what a launcher says. `merge_shards` makes
+        one run of them.
+    engine : {"local", "ray"} or RayEngine, default "local"
+        Where passes are made: in this process, or by the workers of a Ray cluster, for
+        which `scorer` may be a `ScorerSpec` or a function that makes a scorer.
 
     Returns
     -------
@@ -165,42 +177,44 @@ def evaluate(
         If `threads` is out of range; with ``on_error="raise"``, if a video or a frame
         does not decode.
     """
-    if protocol not in _ORDERS_OF:
-        raise DatasetError(
-            f"protocol {protocol!r} is not one of {', '.join(_ORDERS_OF)}"
-        )
     if on_error not in ("mark", "raise"):
         raise DatasetError(f'on_error must be "mark" or "raise", not {on_error!r}')
     if limit is not None and limit < 1:
         raise DatasetError(f"limit must be >= 1, not {limit}")
-    check_scorer(scorer)
+    crew = hire(engine, scorer)
+    shard = as_shard(shard)
     threads = check_threads(threads)
-    grid = PhaseGrid(
-        budget, 1 if protocol == "quick" else phases, origin, by=by, short=short
+    plan = make_plan(
+        protocol,
+        budget=budget,
+        phases=phases,
+        origin=origin,
+        by=by,
+        short=short,
+        orders=orders,
+        n_orders=n_orders,
+        dense=dense,
+        seed=seed,
+        values=values,
     )
-    arms = _arms(protocol, grid, dense)
     items, source = _questions(questions)
-    order_settings = _order_settings(orders or _ORDERS_OF[protocol], n_orders, seed)
-    orders_of = {
-        k: _orders(order_settings, k) for k in {len(item.options) for item in items}
-    }
-    described = _describe(scorer)
+    orders_of = {k: plan.orders_of(k) for k in {len(item.options) for item in items}}
+    facts = crew.prepare(plan)
+    described = facts.pop("scorer")
     # Files identify a local model; where they lie may differ when the run goes on.
     place = described.pop("path", None) if "sha256" in described else None
-    description = {
+    description: dict[str, Any] = {
         "settings": {
-            "protocol": protocol,
-            "grid": grid.to_dict(),
-            "dense": dense if protocol == "phasefusion" else None,
-            "arms": [
-                {"arm": arm.name, "shifted": arm.shifted, **arm.grid.to_dict()}
-                for arm in arms
-            ],
-            "orders": order_settings,
+            "protocol": plan.protocol.name,
+            "grid": plan.grid.to_dict(),
+            "dense": plan.dense,
+            "arms": [arm.to_dict() for arm in plan.arms],
+            "orders": plan.orders,
             "seed": seed,
             "on_error": on_error,
             "questions_sha256": source["sha256"],
             "scorer": described,
+            **facts,
         },
         "versions": versions(),
         "questions": source,
@@ -209,55 +223,73 @@ def evaluate(
         "command": list(sys.argv),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    with RunWriter(out, description) as writer:
-        runner = Runner(
-            scorer=scorer,
-            writer=writer,
-            arms=arms,
-            orders_of=orders_of,
-            seed=seed,
-            threads=threads,
-            on_error=on_error,
-            cache=None if cache is None else as_cache(cache),
-        )
+    chosen: Sequence[Item] = items[:limit]
+    if shard is not None:
+        check_stages(shard, plan)
+        out, chosen = shard.folder(out), shard.part(items, limit)
+        description |= shard.to_dict()
+    with crew, RunWriter(out, description) as writer:
         n_before = len(writer.done)
-        runner.run(items[:limit], progress)
+        for stage in plan.stages:
+            if stage.share < 1:
+                chosen = lowest_margins(read_passes(out), chosen, stage.share, seed)
+            runner = Runner(
+                scorer=crew.prepared.scorer,
+                writer=writer,
+                arms=stage.arms,
+                orders_of=orders_of,
+                seed=seed,
+                threads=threads,
+                on_error=on_error,
+                cache=None if cache is None else as_cache(cache),
+                variants=crew.prepared.variants,
+            )
+            crew.run(runner, chosen, progress)
         return Run(Path(out), len(writer.done), len(writer.done) - n_before)
 
 
-def _arms(protocol: str, grid: PhaseGrid, dense: int) -> list[Arm]:
-    """Every grid of the protocol that has passes of its own."""
-    if protocol == "quick":
-        return [Arm("single", False, grid)]
-    if protocol == "stableeval":
-        return [Arm("phase", False, grid)]
-    single, dense_grid = _resized(grid, grid.budget), _resized(grid, dense)
-    arms = []
-    for shifted in (False, True):
-        phases = _placed(grid, shifted)
-        arms.append(Arm("phase", shifted, phases))
-        arms.append(Arm("union", shifted, _placed(grid.union(), shifted)))
-        if not _has_view(phases, _placed(single, shifted)):
-            arms.append(Arm("single", shifted, _placed(single, shifted)))
-        arms.append(Arm("dense", shifted, _placed(dense_grid, shifted)))
-    return arms
+def prepare(scorer: Scorer, plan: Plan) -> Prepared:
+    """Return all scorers that a plan needs, wherever they are to score."""
+    pinned = _pinned(scorer, plan)
+    variants = _variants(pinned, plan)
+    facts = {"scorer": describe_scorer(pinned), **_prompts(variants)}
+    return Prepared(pinned, variants, facts)
 
 
-def _resized(grid: PhaseGrid, budget: int) -> PhaseGrid:
-    """Return a grid of one phase with the same conventions."""
-    return PhaseGrid(budget, 1, grid.origin, by=grid.by, short=grid.short)
+def _pinned(scorer: Scorer, plan: Plan) -> Scorer:
+    """Let all arms see the same pixels, where a scorer's rule would have it other."""
+    pinned = getattr(scorer, "pinned", None)
+    budgets = [arm.grid.budget for arm in plan.arms if arm.grid is not None]
+    if not callable(pinned) or not budgets:
+        return scorer
+    same: Scorer = pinned(max(budgets))
+    check_scorer(same)
+    return same
 
 
-def _placed(grid: PhaseGrid, shifted: bool) -> PhaseGrid:
-    return grid.shifted("half") if shifted else grid
+def _variants(scorer: Scorer, plan: Plan) -> dict[Prompt, Scorer]:
+    """Return the scorers of all prompts but the usual one, or say what is missing."""
+    name, kind = plan.protocol.name, type(scorer).__name__
+    if plan.protocol.needs_posteriors and getattr(scorer, "is_generating", False):
+        raise ScoringError(
+            f"protocol {name!r} needs posteriors, and {kind} gives generated answers "
+            "alone"
+        )
+    prompts = {arm.prompt for arm in plan.arms} - {"letters"}
+    variant = getattr(scorer, "variant", None)
+    if prompts and not callable(variant):
+        raise ScoringError(
+            f"protocol {name!r} puts questions in the form {', '.join(sorted(prompts))}"
+            f", for which a scorer needs a method variant(name); {kind} has none"
+        )
+    return {prompt: variant(prompt) for prompt in sorted(prompts) if variant}
 
 
-def _has_view(grid: PhaseGrid, single: PhaseGrid) -> bool:
-    """Whether the single pass is one of the phase views, on clips of any length.
-
-    With ``short="unique"`` a short clip gets fewer phases, and then it may not be.
-    """
-    return grid.short != "unique" and single.origin in grid.phase_fractions
+def _prompts(variants: Mapping[Prompt, Scorer]) -> dict[str, Any]:
+    """Describe the scorers of further prompts, if there are any, for run.json."""
+    if not variants:
+        return {}
+    return {"prompts": {name: describe_scorer(one) for name, one in variants.items()}}
 
 
 def _questions(
@@ -310,13 +342,17 @@ def _hashes(items: Sequence[Item]) -> dict[str, dict[str, str]]:
     """Short hash of every question by benchmark and id, to name those that change."""
     found: dict[str, dict[str, str]] = {}
     for item in items:
-        facts = asdict(item) | {"video": Path(item.video).name}
-        if item.subtitles is not None and item.subtitles.path is not None:
-            facts["subtitles"]["path"] = Path(item.subtitles.path).name
-        text = json.dumps(facts, sort_keys=True, default=repr)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-        found.setdefault(item.benchmark, {})[item.question_id] = digest
+        found.setdefault(item.benchmark, {})[item.question_id] = item_hash(item)
     return found
+
+
+def item_hash(item: Item) -> str:
+    """Return a short hash of a question, as run.json has it."""
+    facts = asdict(item) | {"video": Path(item.video).name}
+    if item.subtitles is not None and item.subtitles.path is not None:
+        facts["subtitles"]["path"] = Path(item.subtitles.path).name
+    text = json.dumps(facts, sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _check_items(items: Sequence[Item]) -> None:
@@ -334,39 +370,3 @@ def _check_items(items: Sequence[Item]) -> None:
                 f"ids must be unique within a benchmark ({item.benchmark!r})"
             )
         seen.add((item.benchmark, item.question_id))
-
-
-def _order_settings(kind: str, n_orders: int, seed: int) -> dict[str, Any]:
-    if kind == "shared":
-        return {"kind": kind, "n": n_orders, "seed": seed}
-    return {"kind": kind}
-
-
-def _orders(settings: Mapping[str, Any], n_options: int) -> NDArray[np.int64]:
-    """Orders of K options without repeats, shape (M, K), first occurrences first."""
-    kind = settings["kind"]
-    if kind == "shared":
-        table = option_orders.shared(n_options, settings["n"], settings["seed"])
-    elif kind == "identity":
-        table = option_orders.identity(n_options)
-    elif kind == "latin":
-        table = option_orders.latin(n_options)
-    elif kind == "cyclic":
-        table = option_orders.cyclic(n_options)
-    elif kind == "all":
-        table = option_orders.all_orders(n_options)
-    else:
-        raise DatasetError(
-            f"orders {kind!r} is not one of identity, shared, latin, cyclic, all"
-        )
-    _, first = np.unique(table, axis=0, return_index=True)
-    return table[np.sort(first)]
-
-
-def _describe(scorer: Scorer) -> dict[str, Any]:
-    described = getattr(scorer, "describe", None)
-    kind = type(scorer)
-    return {
-        "class": f"{kind.__module__}.{kind.__qualname__}",
-        **(described() if callable(described) else {}),
-    }

@@ -480,7 +480,7 @@ def posterior(
     array([0.2447, 0.6652, 0.09  ])
     """
     posteriors, _, shape = _single_passes(logp, n_options, strict)
-    return posteriors.reshape(*shape, -1)
+    return posteriors.reshape(*shape, posteriors.shape[-1])
 
 
 def margin(

@@ -404,7 +404,7 @@ class Video:
         clips, state, _ = self._decode(grids, fit, first, end)
         wanted = np.concatenate([clip.indices.reshape(-1) for clip in clips])
         self._raise_unsound(wanted, state, "raise")
-        return clips
+        return [replace(clip, span=(first, end)) for clip in clips]
 
     def _decode(
         self, grids: Sequence[PhaseGrid], fit: Fit, first: int, end: int

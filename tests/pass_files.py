@@ -8,6 +8,20 @@ import numpy as np
 from hypothesis import strategies as st
 from sample_passes import make_pass
 
+from phasefusion.records import iter_passes, pass_key
+
+#: No two runs take the same times.
+TIMELESS = {"seconds": None, "decode_seconds": None}
+
+
+def passes_of(folder):
+    """Every pass of a run without its times, by key; each is there once."""
+    passes = {}
+    for record in iter_passes(folder):
+        assert pass_key(record) not in passes
+        passes[pass_key(record)] = record | TIMELESS
+    return passes
+
 
 def text(*rows):
     return "".join(json.dumps(row) + "\n" for row in rows)

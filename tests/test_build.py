@@ -27,8 +27,8 @@ PYTHON_FILES = sorted(
 # A stage imports only earlier ones; `evaluate` and `cli` alone know them all.
 # frames before video: its kernels run inside the decoder; cuda is a part of frames
 STAGES = ["errors", "grid", "samplers", "frames", "pixels", "video", "subtitles"]
-STAGES += ["contact", "orders", "scoring", "fusion", "datasets", "records", "stats"]
-STAGES += ["report", "planning", "compare", "audit", "simulate"]
+STAGES += ["anchors", "contact", "orders", "scoring", "fusion", "datasets", "records"]
+STAGES += ["stats", "report", "planning", "compare", "audit", "simulate"]
 
 
 def imported_stages(path: Path) -> set[str]:

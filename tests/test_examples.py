@@ -1,4 +1,4 @@
-"""The examples in the docstrings of every module run."""
+"""The examples in the docstrings of every module, and of the pages, run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+from pathlib import Path
 
 import pytest
 
@@ -17,11 +18,21 @@ MODULES = [
     if not module.name.rpartition(".")[2].startswith("__")
 ]
 
+ROOT = Path(__file__).parents[1]
+PAGES = [page for page in sorted(ROOT.glob("docs/*.md")) if ">>> " in page.read_text()]
+
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name):
     module = importlib.import_module(name)
     assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_of_pages(page):
+    found = doctest.testfile(str(page), module_relative=False)
+    assert found.failed == 0
+    assert found.attempted > 0
 
 
 def test_no_example_is_left_out():

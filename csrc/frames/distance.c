@@ -2,6 +2,7 @@
  * lets the loops vectorise. */
 #include "frames/distance.h"
 #include "base/dispatch.h"
+#include "frames/histogram.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -54,33 +55,24 @@ mean_difference(const uint8_t *a, const uint8_t *b, size_t n_bytes, pf_distance 
     return kind == PF_DISTANCE_ABSOLUTE ? mean / 255.0 : sqrt(mean) / 255.0;
 }
 
-static void
-count_colours(const uint8_t *rgb, size_t n_px, int64_t count[3][PF_HISTOGRAM_BINS])
+static pf_status
+histogram_distance(const uint8_t *a, const uint8_t *b, size_t n_px, double *distance)
 {
-    for (size_t p = 0; p < n_px; p++) {
-        for (size_t c = 0; c < 3; c++) {
-            count[c][rgb[3 * p + c] / PF_HISTOGRAM_WIDTH]++;
-        }
-    }
-}
-
-static double
-histogram_distance(const uint8_t *a, const uint8_t *b, size_t n_px)
-{
-    int64_t of_a[3][PF_HISTOGRAM_BINS] = {{0}};
-    int64_t of_b[3][PF_HISTOGRAM_BINS] = {{0}};
+    uint32_t of_a[PF_HISTOGRAM_CELLS];
+    uint32_t of_b[PF_HISTOGRAM_CELLS];
+    pf_status st = pf_histogram_count(a, n_px, of_a);
     int64_t moved = 0;
 
-    count_colours(a, n_px, of_a);
-    count_colours(b, n_px, of_b);
-    for (size_t c = 0; c < 3; c++) {
-        for (size_t i = 0; i < PF_HISTOGRAM_BINS; i++) {
-            const int64_t more = of_a[c][i] - of_b[c][i];
-
-            moved += more < 0 ? -more : more;
-        }
+    if (st == PF_OK) {
+        st = pf_histogram_count(b, n_px, of_b);
     }
-    return (double)moved / (6.0 * (double)n_px);
+    for (size_t i = 0; st == PF_OK && i < PF_HISTOGRAM_CELLS; i++) {
+        const int64_t more = (int64_t)of_a[i] - (int64_t)of_b[i];
+
+        moved += more < 0 ? -more : more;
+    }
+    *distance = (double)moved / (6.0 * (double)n_px);
+    return st;
 }
 
 typedef double (*difference_fn)(
@@ -132,6 +124,7 @@ pf_distance_measure_pairs(const uint8_t *a, const uint8_t *b, size_t n_pair,
     const difference_fn difference = choose_difference();
     size_t n_bytes;
     size_t n_largest;
+    pf_status st = PF_OK;
 
     if (n_px == 0 || kind > PF_DISTANCE_HISTOGRAM) {
         return PF_EINVAL;
@@ -140,9 +133,9 @@ pf_distance_measure_pairs(const uint8_t *a, const uint8_t *b, size_t n_pair,
             !pf_mul_size(n_bytes, (size_t)255 * 255, &n_largest)) {
         return PF_EOVERFLOW;
     }
-    for (size_t i = 0; i < n_pair; i++) {
+    for (size_t i = 0; st == PF_OK && i < n_pair; i++) {
         if (kind == PF_DISTANCE_HISTOGRAM) {
-            distance[i] = histogram_distance(a, b, n_px);
+            st = histogram_distance(a, b, n_px, &distance[i]);
         }
         else {
             distance[i] = difference(a, b, n_bytes, kind);
@@ -150,5 +143,5 @@ pf_distance_measure_pairs(const uint8_t *a, const uint8_t *b, size_t n_pair,
         a += n_bytes;
         b += n_bytes;
     }
-    return PF_OK;
+    return st;
 }

@@ -1,11 +1,9 @@
-/* py_frames.c - the module phasefusion._frames: resize, normalise, cut into patches,
- * compare. */
+/* py_frames.c - the module phasefusion._frames: resize, normalise, cut into patches. */
 #define PF_IMPORTS_NUMPY
-#include "glue.h"
+#include "py_frames.h"
 
 #include "base/cpu.h"
 #include "frames/batch.h"
-#include "frames/distance.h"
 #include "frames/patches.h"
 
 /* Fills the table from an array (..., H, W, 3) whose leading strides may be anything.
@@ -413,71 +411,12 @@ frames_cpu_level(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(pf_cpu_level_name(pf_cpu_best()));
 }
 
-PyDoc_STRVAR(distance_doc,
-        "distance(a, b, kind, /)\n--\n\n"
-        "Distances (n,) of frames (n, pixels, 3) uint8; kind 0 absolute, 1 rms,\n"
-        "2 histogram. See phasefusion.stats.visual_distinctness.");
-
-static PyObject *
-frames_distance(PyObject *module, PyObject *args)
-{
-    PyObject *given[2];
-    PyObject *a = NULL;
-    PyObject *b = NULL;
-    PyObject *distances = NULL;
-    const npy_intp *shape;
-    const uint8_t *from_a;
-    const uint8_t *from_b;
-    double *to;
-    pf_status st;
-    int kind;
-
-    (void)module;
-    if (!PyArg_ParseTuple(args, "OOi:distance", &given[0], &given[1], &kind)) {
-        return NULL;
-    }
-    if (kind < PF_DISTANCE_ABSOLUTE || kind > PF_DISTANCE_HISTOGRAM) {
-        return pf_raise(PF_EINVAL, "kind");
-    }
-    a = pf_array_in(given[0], NPY_UINT8, 3, "a");
-    b = pf_array_in(given[1], NPY_UINT8, 3, "b");
-    if (a == NULL || b == NULL) {
-        goto done;
-    }
-    shape = PyArray_DIMS(PF_ARRAY(a));
-    for (int d = 0; d < 3; d++) {
-        if (shape[d] != PyArray_DIM(PF_ARRAY(b), d) || shape[2] != 3) {
-            PyErr_SetString(PyExc_ValueError, "a and b must both be (n, pixels, 3)");
-            goto done;
-        }
-    }
-    distances = PyArray_SimpleNew(1, shape, NPY_FLOAT64);
-    if (distances == NULL) {
-        goto done;
-    }
-    from_a = PyArray_DATA(PF_ARRAY(a));
-    from_b = PyArray_DATA(PF_ARRAY(b));
-    to = PyArray_DATA(PF_ARRAY(distances));
-
-    Py_BEGIN_ALLOW_THREADS
-    st = pf_distance_measure_pairs(
-            from_a, from_b, (size_t)shape[0], (size_t)shape[1], (pf_distance)kind, to);
-    Py_END_ALLOW_THREADS
-
-    if (st != PF_OK) {
-        Py_CLEAR(distances);
-        pf_raise(st, "the number of pixels");
-    }
-
-done:
-    Py_XDECREF(a);
-    Py_XDECREF(b);
-    return distances;
-}
-
 static PyMethodDef frames_methods[] = {
         {"cpu_level", frames_cpu_level, METH_NOARGS, cpu_level_doc},
-        {"distance", frames_distance, METH_VARARGS, distance_doc},
+        {"distance", pf_frames_distance, METH_VARARGS, pf_frames_distance_doc},
+        {"histogram_change", pf_frames_histogram_change, METH_VARARGS,
+                pf_frames_histogram_change_doc},
+        {"histograms", pf_frames_histograms, METH_VARARGS, pf_frames_histograms_doc},
         {"patches_from_planes", frames_patches_from_planes, METH_VARARGS,
                 patches_from_planes_doc},
         {"patches_from_rgb", frames_patches_from_rgb, METH_VARARGS,

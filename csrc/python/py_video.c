@@ -267,6 +267,8 @@ static PyMethodDef reader_methods[] = {
         {"pts", reader_pts, METH_NOARGS, pts_doc},
         {"recount", reader_recount, METH_NOARGS, recount_doc},
         {"digest", pf_reader_digest, METH_VARARGS, pf_reader_digest_doc},
+        {"histograms", pf_reader_histograms, METH_VARARGS, pf_reader_histograms_doc},
+        {"motion", pf_reader_motion, METH_VARARGS, pf_reader_motion_doc},
         {"read", pf_reader_read, METH_VARARGS, pf_reader_read_doc},
         {"read_fitted", pf_reader_read_fitted, METH_VARARGS, pf_reader_read_fitted_doc},
         {NULL, NULL, 0, NULL},
@@ -311,6 +313,7 @@ ffmpeg_versions(PyObject *module, PyObject *unused)
 
 static PyMethodDef video_methods[] = {
         {"ffmpeg_versions", ffmpeg_versions, METH_NOARGS, versions_doc},
+        {"motion_energy", pf_video_motion_energy, METH_VARARGS, pf_motion_energy_doc},
         {"read_subtitles", pf_read_subtitles, METH_VARARGS, pf_read_subtitles_doc},
         {NULL, NULL, 0, NULL},
 };

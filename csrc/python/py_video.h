@@ -53,16 +53,37 @@ bool pf_reader_enter(pf_reader *self);
 
 void pf_reader_leave(pf_reader *self);
 
+/* One call: what is asked for, and what comes back beside the pixels. */
+typedef struct pf_read_call {
+    PyObject *indices; /* int64 (n_slot,) */
+    PyObject *state;   /* uint8 (n_slot,) */
+    pf_wish wish;
+} pf_read_call;
+
+/* false with an exception; the call must be ended in every case. */
+bool pf_begin_call(pf_read_call *call, PyObject *indices, int n_thread, int sequential);
+
+void pf_end_call(pf_read_call *call);
+
+/* Decodes with the GIL released; (state, damaged), or NULL with an exception. */
+PyObject *pf_run_call(pf_reader *self, pf_read_call *call);
+
 /* Methods that read frames. */
 extern const char pf_reader_read_doc[];
 extern const char pf_reader_read_fitted_doc[];
 extern const char pf_reader_digest_doc[];
+extern const char pf_reader_histograms_doc[];
+extern const char pf_reader_motion_doc[];
 PyObject *pf_reader_digest(PyObject *object, PyObject *args);
+PyObject *pf_reader_histograms(PyObject *object, PyObject *args);
+PyObject *pf_reader_motion(PyObject *object, PyObject *args);
 PyObject *pf_reader_read(PyObject *object, PyObject *args);
 PyObject *pf_reader_read_fitted(PyObject *object, PyObject *args);
 
-/* A function of the module. */
+/* Functions of the module. */
+extern const char pf_motion_energy_doc[];
 extern const char pf_read_subtitles_doc[];
+PyObject *pf_video_motion_energy(PyObject *module, PyObject *args);
 PyObject *pf_read_subtitles(PyObject *module, PyObject *args);
 
 #endif /* PF_PY_VIDEO_H */

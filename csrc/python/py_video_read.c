@@ -4,30 +4,20 @@
 #include <string.h>
 
 #include "frames/fit.h"
-#include "video/digest.h"
-#include "video/worker.h"
 
-/* One call: what is asked for, and what comes back beside the pixels. */
-typedef struct read_call {
-    PyObject *indices; /* int64 (n_slot,) */
-    PyObject *state;   /* uint8 (n_slot,) */
-    pf_wish wish;
-} read_call;
-
-static void
-end_call(read_call *call)
+void
+pf_end_call(pf_read_call *call)
 {
     Py_XDECREF(call->indices);
     Py_XDECREF(call->state);
 }
 
-/* false with an exception; the call must be ended in every case. */
-static bool
-begin_call(read_call *call, PyObject *indices, int n_thread, int sequential)
+bool
+pf_begin_call(pf_read_call *call, PyObject *indices, int n_thread, int sequential)
 {
     npy_intp n_slot;
 
-    *call = (read_call){.indices = pf_array_in(indices, NPY_INT64, 1, "indices")};
+    *call = (pf_read_call){.indices = pf_array_in(indices, NPY_INT64, 1, "indices")};
     if (call->indices == NULL) {
         return false;
     }
@@ -77,9 +67,8 @@ raise_read(pf_reader *self, pf_status st)
     return pf_raise(st, "indices");
 }
 
-/* Decodes with the GIL released; (state, damaged), or NULL with an exception. */
-static PyObject *
-run_call(pf_reader *self, read_call *call)
+PyObject *
+pf_run_call(pf_reader *self, pf_read_call *call)
 {
     pf_signal_poll signals = pf_signal_poll_start();
     const pf_poll poll = {pf_ask_signals, &signals};
@@ -149,19 +138,19 @@ pf_reader_read(PyObject *object, PyObject *args)
     pf_reader *self = (pf_reader *)object;
     PyObject *indices = NULL, *outs = NULL, *result = NULL;
     int n_thread, sequential;
-    read_call call;
+    pf_read_call call;
 
     if (!PyArg_ParseTuple(args, "OO!ip:read", &indices, &PyTuple_Type, &outs, &n_thread,
                 &sequential) ||
             !pf_reader_enter(self)) {
         return NULL;
     }
-    if (begin_call(&call, indices, n_thread, sequential)) {
+    if (pf_begin_call(&call, indices, n_thread, sequential)) {
         call.wish.slot = collect_slots(self, outs, call.wish.n_slot);
-        result = call.wish.slot == NULL ? NULL : run_call(self, &call);
+        result = call.wish.slot == NULL ? NULL : pf_run_call(self, &call);
         PyMem_Free(call.wish.slot);
     }
-    end_call(&call);
+    pf_end_call(&call);
     pf_reader_leave(self);
     return result;
 }
@@ -259,8 +248,8 @@ parse_resize(const char *filter, const char *first_pass, pf_resize_options *opti
 
 /* The decoding with a fit as its sink. */
 static PyObject *
-run_fitted(pf_reader *self, read_call *call, const pf_fit_group *group, size_t n_group,
-        const pf_resize_options *options, const pf_normalise *normalise)
+run_fitted(pf_reader *self, pf_read_call *call, const pf_fit_group *group,
+        size_t n_group, const pf_resize_options *options, const pf_normalise *normalise)
 {
     const pf_size size = {pf_geometry_height_px(&self->video.geometry),
             pf_geometry_width_px(&self->video.geometry)};
@@ -272,7 +261,7 @@ run_fitted(pf_reader *self, read_call *call, const pf_fit_group *group, size_t n
 
     if (st == PF_OK) {
         call->wish.sink = &sink;
-        result = run_call(self, call);
+        result = pf_run_call(self, call);
     }
     else {
         (void)pf_raise(st, "the size of the frames or of the output");
@@ -299,7 +288,7 @@ pf_reader_read_fitted(PyObject *object, PyObject *args)
     pf_fit_group *group = NULL;
     pf_resize_options options;
     pf_normalise normalise;
-    read_call call;
+    pf_read_call call;
     int n_thread;
 
     if (!PyArg_ParseTuple(args, "OO!Ossi:read_fitted", &indices, &PyTuple_Type, &outs,
@@ -308,7 +297,7 @@ pf_reader_read_fitted(PyObject *object, PyObject *args)
             !parse_resize(filter, first_pass, &options) || !pf_reader_enter(self)) {
         return NULL;
     }
-    if (begin_call(&call, indices, n_thread, false)) {
+    if (pf_begin_call(&call, indices, n_thread, false)) {
         group = collect_groups(outs, six != Py_None, call.wish.n_slot);
     }
     if (group != NULL) {
@@ -316,64 +305,7 @@ pf_reader_read_fitted(PyObject *object, PyObject *args)
                 six == Py_None ? NULL : &normalise);
     }
     PyMem_Free(group);
-    end_call(&call);
-    pf_reader_leave(self);
-    return result;
-}
-
-/* Where the digests of one call go. */
-typedef struct digest_sink {
-    uint64_t *digest; /* (n_slot) */
-    size_t picture_bytes;
-} digest_sink;
-
-static pf_status
-take_digest(void *arg, size_t share, size_t slot, const uint8_t *rgb)
-{
-    digest_sink *into = arg;
-
-    (void)share;
-    into->digest[slot] = pf_digest(rgb, into->picture_bytes);
-    return PF_OK;
-}
-
-const char pf_reader_digest_doc[] =
-        "digest($self, indices, n_thread, sequential, /)\n--\n\n"
-        "Decode frames and give 64 bits of each that tell it from others, uint64\n"
-        "(n,), holding one frame a thread; then the state and the flag of read.";
-
-PyObject *
-pf_reader_digest(PyObject *object, PyObject *args)
-{
-    pf_reader *self = (pf_reader *)object;
-    PyObject *indices, *digests = NULL, *read = NULL, *result = NULL;
-    int n_thread, sequential;
-    read_call call;
-    digest_sink into;
-    const pf_sink sink = {take_digest, &into};
-
-    if (!PyArg_ParseTuple(args, "Oip:digest", &indices, &n_thread, &sequential) ||
-            !pf_reader_enter(self)) {
-        return NULL;
-    }
-    if (begin_call(&call, indices, n_thread, sequential)) {
-        const npy_intp n_slot = (npy_intp)call.wish.n_slot;
-
-        digests = PyArray_ZEROS(1, &n_slot, NPY_UINT64, 0);
-    }
-    if (digests != NULL) {
-        into = (digest_sink){PyArray_DATA(PF_ARRAY(digests)),
-                pf_picture_bytes(&self->video.geometry)};
-        call.wish.sink = &sink;
-        read = run_call(self, &call);
-    }
-    if (read != NULL) {
-        result = Py_BuildValue(
-                "(OOO)", digests, PyTuple_GetItem(read, 0), PyTuple_GetItem(read, 1));
-    }
-    Py_XDECREF(read);
-    Py_XDECREF(digests);
-    end_call(&call);
+    pf_end_call(&call);
     pf_reader_leave(self);
     return result;
 }

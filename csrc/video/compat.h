@@ -6,6 +6,7 @@
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
 #include <libavutil/display.h>
+#include <libavutil/motion_vector.h>
 #include <libswscale/swscale.h>
 
 /* The display matrix of a stream: 9 values, or NULL. */

@@ -71,6 +71,10 @@ fill_missing(const pf_wish *wish, const pf_geometry *geometry, bool *any)
             continue;
         }
         *any = true;
+        if (wish->motion != NULL) {
+            wish->motion[i] = (pf_motion){0};
+            continue;
+        }
         if (wish->sink == NULL) {
             memset(wish->slot[i], 0, pf_picture_bytes(geometry));
             continue;

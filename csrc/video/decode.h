@@ -5,6 +5,7 @@
 
 #include "video/convert.h"
 #include "video/index.h"
+#include "video/motion.h"
 
 /* What a stream needs to be decoded, apart from its packets. */
 typedef struct pf_stream {
@@ -48,7 +49,8 @@ typedef struct pf_wish {
     const int64_t *frame; /* (n_slot) frame indices, any order, repeats allowed */
     size_t n_slot;
     uint8_t **slot;      /* (n_slot) height x width x 3 bytes each, must not overlap; */
-    const pf_sink *sink; /* or NULL and, instead, what takes the pictures one by one */
+    const pf_sink *sink; /* or NULL and, instead, what takes the pictures one by one, */
+    pf_motion *motion;   /* or (n_slot) what moves in them; pixels are then not made */
     uint8_t *state;      /* (n_slot) pf_frame_state */
     int n_thread;        /* >= 1; this many threads at most, the caller's included */
     bool sequential;     /* decode from the start, leave nothing out, on one thread */

@@ -22,6 +22,12 @@ pf_worker_open(pf_worker *w)
         w->decoder->thread_type = FF_THREAD_FRAME;    /* the pictures stay the same */
         w->decoder->err_recognition |= AV_EF_EXPLODE; /* else some errors go unsaid */
     }
+    if (w->job->wish != NULL && w->job->wish->motion != NULL) {
+        /* Vectors are as they were written, whatever becomes of the pixels. */
+        w->decoder->export_side_data |= AV_CODEC_EXPORT_DATA_MVS;
+        w->decoder->skip_loop_filter = AVDISCARD_ALL;
+        w->decoder->skip_idct = AVDISCARD_ALL;
+    }
     w->decoder->pkt_timebase = stream->time_base;
     /* The decoder's own limit counts its padding; this one only bounds memory. */
     w->decoder->max_pixels = 2 * stream->limits.max_pixels + (1 << 16);
@@ -194,6 +200,44 @@ convert_picture(pf_worker *w, size_t first_slot, uint8_t **rgb)
     return pf_convert(&w->converter, w->frame, j->geometry, *rgb);
 }
 
+/* What moves in the picture. Pictures of two sides that others refer to are known for
+ * what they are by the headers of H.264 alone; elsewhere they are rare. FFmpeg's
+ * decoder of MPEG-4 part 2 gives such pictures vectors that are mostly 0 and mean
+ * nothing. */
+static pf_motion
+read_motion(const pf_worker *w, int64_t key)
+{
+    const pf_job *j = w->job;
+    const int64_t i = j->plan->by_place ? j->index->frame_packet[key] : key;
+    const bool is_told = j->stream->par->codec_id == AV_CODEC_ID_H264;
+    pf_motion motion = {.decode_order = i};
+
+    pf_motion_read(w->frame, &motion);
+    if (j->stream->par->codec_id == AV_CODEC_ID_MPEG4 &&
+            motion.kind == PF_PICTURE_BOTH) {
+        pf_motion_sum(NULL, 0, &motion);
+    }
+    motion.is_reference =
+            is_told ? (j->index->packet[i].flags & PF_PACKET_UNREFERENCED) == 0
+                    : motion.kind != PF_PICTURE_BOTH;
+    return motion;
+}
+
+static void
+deliver_motion(pf_worker *w, const pf_target *target, int64_t key)
+{
+    const pf_wish *wish = w->job->wish;
+    const pf_target *end =
+            w->job->plan->target + w->run->first_target + w->run->n_target;
+    const pf_motion motion = read_motion(w, key);
+
+    for (; target < end && target->key == key; target++) {
+        wish->motion[target->slot] = motion;
+        wish->state[target->slot] = PF_FRAME_OK;
+        w->n_left--;
+    }
+}
+
 /* Delivers a picture to every slot that asks for it. */
 pf_status
 pf_worker_deliver(pf_worker *w, int64_t key)
@@ -206,6 +250,10 @@ pf_worker_deliver(pf_worker *w, int64_t key)
     pf_status st;
 
     if (target == NULL || wish->state[target->slot] != PF_FRAME_MISSING) {
+        return PF_OK;
+    }
+    if (wish->motion != NULL) {
+        deliver_motion(w, target, key);
         return PF_OK;
     }
     st = convert_picture(w, target->slot, &rgb);

@@ -19,6 +19,11 @@ from phasefusion.errors import BackendUnavailableError, DatasetError
 TABLES = {".csv": ",", ".tsv": "\t"}
 _SPREADSHEETS = {".xlsx", ".xlsm"}
 _MAX_BYTES = 2**31
+#: Byte order marks of UTF-16 and UTF-32, and where texts without one show their zeros.
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
+_HEAD_BYTES = 1000
+#: What separates cells in tables that are called .csv.
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 #: Columns of one option each: A, option_0, a0.
 OPTION_COLUMN = re.compile(r"[A-Z]|(?i:option|choice|a)[ _]?(?P<number>\d{1,2})")
 
@@ -72,11 +77,18 @@ def read_text(path: Path) -> str:
     if path.stat().st_size > _MAX_BYTES:
         raise DatasetError(f"{path}: larger than {_MAX_BYTES >> 30} GiB; split it")
     data = path.read_bytes()
+    if data.startswith(_WIDE_MARKS) or b"\0" in data[:_HEAD_BYTES]:
+        raise DatasetError(
+            f"{path}: not UTF-8 text: it begins as UTF-16 or UTF-32 does; save the "
+            "file as UTF-8, or convert it: iconv -f UTF-16 -t UTF-8 FILE"
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
         raise DatasetError(
-            f"{path}: not UTF-8 text (byte {error.start}); save the file as UTF-8"
+            f"{path}, line {line}: not UTF-8 text (byte {error.start}); save the file "
+            "as UTF-8, or convert it from what it is: iconv -f LATIN1 -t UTF-8 FILE"
         ) from None
 
 
@@ -223,17 +235,62 @@ def read_table(path: Path, *, exact: bool = False) -> Table:
         raise DatasetError(
             f"{path}: a table ends in .csv, .tsv or .xlsx, not in {suffix!r}"
         )
-    text = read_text(path)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=TABLES[suffix])
+    return _table(path, separated(path, read_text(path), TABLES[suffix]), exact)
+
+
+def separated(path: Path, text: str, separator: str) -> list[tuple[int, Sequence[str]]]:
+    """Split a text into rows of cells, with the last line of each; empty ones go.
+
+    Raises
+    ------
+    DatasetError
+        If quotes are not closed or not doubled, or the first line has another
+        separator: what follows would be read as something else than it says.
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     rows: list[tuple[int, Sequence[str]]] = []
     limit = csv.field_size_limit(2**27)
+    begun = 1
     try:
-        rows = [(reader.line_num, cells) for cells in reader if cells]
+        for cells in reader:
+            if cells:
+                rows.append((reader.line_num, cells))
+            begun = reader.line_num + 1
     except csv.Error as error:
-        raise DatasetError(f"{path}, line {reader.line_num}: {error}") from None
+        raise DatasetError(torn(path, begun, reader.line_num, str(error))) from None
     finally:
         csv.field_size_limit(limit)
-    return _table(path, rows, exact)
+    if rows and len(rows[0][1]) == 1:
+        check_separator(path, rows[0][1][0], separator)
+    return rows
+
+
+def torn(path: Path, begun: int, line: int, error: str) -> str:
+    """Say which quotes make no row."""
+    if "unexpected end of data" in error:
+        return (
+            f"{path}, line {begun}: a cell begins with a quote that is not closed "
+            "before the end of the file; close it, or double quotes that belong to a "
+            'text ("")'
+        )
+    if "expected after" in error:
+        more = "" if line == begun else f", of the row that begins on line {begun}"
+        return (
+            f"{path}, line {line}{more}: a text goes on after its closing quote; "
+            'double quotes that belong to it (""), and close the cell before it'
+        )
+    return f"{path}, line {line}: {error}"
+
+
+def check_separator(path: Path, head: str, separator: str) -> None:
+    """Refuse a table of one column whose head would be several with another one."""
+    for other, name in _SEPARATORS.items():
+        if other != separator and other in head:
+            raise DatasetError(
+                f"{path}, line 1: the columns are separated by {name} ({other!r}), but "
+                f"those of a {path.suffix} file must be by {_SEPARATORS[separator]} "
+                f"({separator!r}); save it so, or as .jsonl"
+            )
 
 
 def _spreadsheet(path: Path) -> Table:

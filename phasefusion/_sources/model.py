@@ -106,6 +106,8 @@ class RawAnswer:
     digits_are_index : bool
         Whether a text of digits alone is a position as well, unless it is that of an
         option. In predictions it is; in what a model wrote it names no option.
+    failed : str
+        Why there is no text, where the file says so.
     arm : str or None
         Name of the run that the pass belongs to; None is the only one.
     budget : int or None
@@ -143,6 +145,7 @@ class RawAnswer:
     text: str | None = None
     index: int | None = None
     digits_are_index: bool = False
+    failed: str = ""
     arm: str | None = None
     budget: int | None = None
     displayed: tuple[str, ...] | None = None

@@ -7,15 +7,21 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from phasefusion.audit.printed import read_tables
+from phasefusion.audit import language, reading
+from phasefusion.audit.printed import NUMBER, flat, read_tables
 from phasefusion.audit.sources import Source
 from phasefusion.audit.values import Uncomputable
 from phasefusion.errors import AuditError
 from phasefusion.stats._answers import half_up
 
-_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
+#: "345/786 = 43.9": two counts before what they come to.
+_COUNTED = re.compile(r"\d+/\d+ = ")
+#: What ends lines in YAML but not in JSON, or is not allowed in either.
+_UNPRINTED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+#: Columns of texts, in which numbers are part of what was said.
+_TEXTS = ("reason", "note")
 #: Sections of a report whose numbers are claims, with what they are printed in.
 _SECTIONS = (
     "accuracy",
@@ -27,13 +33,23 @@ _SECTIONS = (
     "margins_nats",
     "cost",
     "by_type",
+    "stated",
+    "imported",
 )
 _COUNTS = frozenset(
     "n only_arm only_against passes frames attention_units configurations "
     "configuration_phases orders orders_possible".split()
 )
+_PERCENT = frozenset(
+    "value low high robust fragile mean_accuracy rate pairwise "
+    "pairwise_distinct".split()
+)
+_ERRORS = ("se_as_if_independent", "se_by_video")
 _POINTS = ("points", "order_averaged_points")
 _MAX_CLAIMS = 5000
+
+#: Name, text, figure, unit and expression of a claim.
+_Entry: TypeAlias = tuple[str, str, str, str, str]
 
 
 def draft(report: str | Path, *, run: str = "run", title: str = "") -> str:
@@ -85,7 +101,26 @@ def draft(report: str | Path, *, run: str = "run", title: str = "") -> str:
         f"runs: [{run}]",
         "claims:",
     ]
-    return "\n".join([*lines, *entries]) + "\n"
+    text = "\n".join([*lines, *(_entry(*one) for one in _named(entries))]) + "\n"
+    if len(text.encode()) > reading.MAX_BYTES:
+        raise AuditError(
+            f"{path} makes a claims file of more than {reading.MAX_BYTES >> 20} MB, "
+            "the most that is read; its names are too long"
+        )
+    return text
+
+
+def _named(entries: list[_Entry]) -> Iterator[_Entry]:
+    """Give claims that have one name a number each."""
+    seen: dict[str, int] = {}
+    for name, *rest in entries:
+        n = seen[name] = seen.get(name, 0) + 1
+        own = name if n == 1 else f"{name} ({n})"
+        while n > 1 and own in seen:
+            own += "'"
+        seen.setdefault(own, 1)
+        text, figure, unit, compute = rest
+        yield own, text, figure, unit, compute
 
 
 def _entry(name: str, text: str, figure: str, unit: str, compute: str) -> str:
@@ -101,7 +136,9 @@ def _entry(name: str, text: str, figure: str, unit: str, compute: str) -> str:
 
 def _quoted(text: str) -> str:
     """Quote a text so that YAML and JSON read it the same way."""
-    return json.dumps(text, ensure_ascii=False)
+    return _UNPRINTED.sub(
+        lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False)
+    )
 
 
 def _in_expression(text: str) -> str:
@@ -113,7 +150,7 @@ def _in_expression(text: str) -> str:
 # ------------------------------------------------------------------ report.json
 
 
-def _of_numbers(numbers: Mapping[str, Any], run: str) -> Iterator[str]:
+def _of_numbers(numbers: Mapping[str, Any], run: str) -> Iterator[_Entry]:
     for section in _SECTIONS:
         for path in _leaves(numbers.get(section), [section]):
             value = _at(numbers, path)
@@ -125,7 +162,8 @@ def _of_numbers(numbers: Mapping[str, Any], run: str) -> Iterator[str]:
             compute = f"report({run}, {_in_expression(pointer)})"
             if scale != 1:
                 compute = f"{scale} * {compute}"
-            yield _entry(".".join(path), " ".join(path), figure, unit, compute)
+            if len(compute) <= language.MAX_LENGTH:
+                yield ".".join(path), " ".join(path), figure, unit, compute
 
 
 def _leaves(value: Any, path: list[str]) -> Iterator[list[str]]:
@@ -149,8 +187,11 @@ def _at(value: Any, path: list[str]) -> Any:
 def _printed(path: list[str], value: float) -> tuple[str, str, int] | None:
     """Print a number as reports do: text, unit, and factor from the report's number."""
     section, leaf = path[0], path[-1]
-    if leaf in _COUNTS and isinstance(value, int) and "shift" not in path:
+    is_count = leaf in _COUNTS or section in ("imported", "stated")
+    if is_count and isinstance(value, int) and "shift" not in path:
         return str(value), "count", 1
+    if leaf in _ERRORS:
+        return half_up(100 * value, 2), "points", 100
     if leaf in _POINTS:
         return half_up(value, 1), "points", 1
     if leaf == "p":
@@ -160,8 +201,9 @@ def _printed(path: list[str], value: float) -> tuple[str, str, int] | None:
     if section == "consistency" and path[1] in ("fpc", "ooc"):
         return half_up(value, 3), "", 1
     if "shift" in path:
-        return (half_up(value, 3), leaf, 1) if leaf in ("frames", "seconds") else None
-    if leaf in ("value", "low", "high", "robust", "fragile", "mean_accuracy"):
+        digits = {"frames": 2, "seconds": 3}.get(leaf)
+        return None if digits is None else (half_up(value, digits), leaf, 1)
+    if leaf in _PERCENT:
         return half_up(100 * value, 1), "%", 100
     return None
 
@@ -169,29 +211,39 @@ def _printed(path: list[str], value: float) -> tuple[str, str, int] | None:
 # ------------------------------------------------------------------ Markdown
 
 
-def _of_tables(source: Source, run: str) -> Iterator[str]:
+def _of_tables(source: Source, run: str) -> Iterator[_Entry]:
+    titles: set[str] = set()
     for table in read_tables(source.text()):
-        for row in table.rows:
-            for i, (column, cell) in enumerate(
-                zip(table.columns[1:], row[1:], strict=True), 1
-            ):
-                nth = table.columns[: i + 1].count(column)
-                texts = (table.title, row[0], column)
-                if any("'" in one and '"' in one for one in texts):
+        if table.title in titles:
+            continue  # a title finds the first one
+        titles.add(table.title)
+        heads = [flat(head) for head in table.columns]
+        rows: dict[str, int] = {}
+        for cells in table.rows:
+            row = flat(cells[0])
+            nth_row = rows[row] = rows.get(row, 0) + 1
+            for i, (head, cell) in enumerate(zip(heads, cells, strict=True)):
+                if i == 0 or head in _TEXTS:
                     continue
-                for k, found in enumerate(_NUMBER.finditer(cell), 1):
-                    yield _of_cell(run, texts, found.group(), k, nth)
+                nth = {"nth": heads[: i + 1].count(head), "nth_row": nth_row}
+                yield from _of_cell(run, (table.title, row, head), cell, nth)
 
 
 def _of_cell(
-    run: str, texts: tuple[str, str, str], figure: str, number: int, nth: int
-) -> str:
-    given = [run, *map(_in_expression, texts)]
-    if number > 1:
-        given.append(f"number={number}")
-    if nth > 1:
-        given.append(f"nth={nth}")
-    more = [str(n) for n in (number, nth) if n > 1]
-    name = ".".join([*texts, *more])
-    unit = "%" if texts[2].endswith("%") else ""
-    return _entry(name, ", ".join(texts), figure, unit, f"cell({', '.join(given)})")
+    run: str, texts: tuple[str, str, str], cell: str, nth: Mapping[str, int]
+) -> Iterator[_Entry]:
+    """Make a claim of every number of a cell."""
+    if any("'" in one and '"' in one for one in texts):
+        return
+    counts = 2 if _COUNTED.match(cell) else 0
+    percent = counts or any(one.endswith(", %") or one == "%" for one in texts[1:])
+    for number, found in enumerate(NUMBER.finditer(cell), 1):
+        more = {"number": number, **nth}
+        given = [run, *map(_in_expression, texts)]
+        given += [f"{name}={n}" for name, n in more.items() if n > 1]
+        compute = f"cell({', '.join(given)})"
+        if len(compute) > language.MAX_LENGTH:
+            return
+        unit = "count" if number <= counts else "%" if percent else ""
+        name = ".".join([*texts, *(str(n) for n in more.values() if n > 1)])
+        yield name, ", ".join(texts), found.group(), unit, compute

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
 from phasefusion.audit.arithmetic import function
+from phasefusion.audit.printed import NUMBER, flat, read_tables
 from phasefusion.audit.reading import nearest
 from phasefusion.audit.sources import (
     Source,
@@ -23,8 +23,6 @@ from phasefusion.audit.values import (
     describe,
 )
 from phasefusion.report.items import cluster_name
-
-_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 def _source(value: Any) -> Source:
@@ -66,26 +64,32 @@ def _scalar(value: Any, source: Source, path: str) -> Any:
 
 @function("reports and files")
 def cell(
-    run: Source, section: str, row: str, column: str, number: Count = 1, nth: Count = 1
+    run: Source,
+    section: str,
+    row: str,
+    column: str,
+    number: Count = 1,
+    nth: Count = 1,
+    nth_row: Count = 1,
 ) -> float:
     """Return a number that a report prints in a table.
 
     By the title of the table, the first cell of the row and the head of the column; of
     several numbers in the cell the first, or the one asked for, and of several columns
-    with that head the nth.
+    with that head, or rows that begin so, the nth. White space counts as one blank.
     """
     heads, rows = _printed_table(run, section)
-    columns = [i for i, head in enumerate(heads) if head == column]
+    columns = [i for i, head in enumerate(heads) if flat(head) == flat(column)]
     if not 1 <= nth <= len(columns):
         raise Uncomputable(
             f"{section} has no column {column!r}: {nearest(column, heads)}"
         )
-    found = [cells for cells in rows if cells[0] == row]
-    if not found:
+    found = [cells for cells in rows if flat(cells[0]) == flat(row)]
+    if not 1 <= nth_row <= len(found):
         known = [cells[0] for cells in rows]
         raise Uncomputable(f"{section} has no row {row!r}: {nearest(row, known)}")
-    text = found[0][columns[nth - 1]]
-    numbers = _NUMBER.findall(text)
+    text = found[nth_row - 1][columns[nth - 1]]
+    numbers = NUMBER.findall(text)
     if not 1 <= number <= len(numbers):
         raise Uncomputable(f"{section} prints {text!r} for {row}")
     return float(numbers[number - 1])
@@ -94,7 +98,6 @@ def cell(
 def _printed_table(
     source: Source, title: str
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    from phasefusion.audit.printed import read_tables
     from phasefusion.report.sections import sections
 
     if source.path.suffix.lower() == ".md":
@@ -102,7 +105,7 @@ def _printed_table(
     else:
         tables = source.once("tables", lambda: sections(source.report()))
     for table in tables:
-        if table.title == title:
+        if flat(table.title) == flat(title):
             return table.columns, table.rows
     known = [table.title for table in tables]
     raise Uncomputable(f"{source.name} has no table {title!r}: {nearest(title, known)}")
@@ -189,8 +192,9 @@ def _of_arm(columns: Any, arm: str, run: Source) -> Any:
 def correct(run: Source, arm: str, over: str = "consensus") -> Column:
     """Whether an arm is right, by item.
 
-    By its 'consensus' over the orders, in the 'first' order, or the share of 'orders';
-    missing without an answer in every order, or without gold.
+    By its 'consensus' over the orders, in the 'first' order, or the share of 'orders'.
+    Without an answer in every order an item of an imported run is wrong, as in its
+    report, and one of a run made here is missing; so is one without gold.
     """
     _, columns, ids = _items(run)
     kinds = {

@@ -18,7 +18,8 @@ _FORM = re.compile(
     r"(?:(?:[eE]|\s*[×x]\s*10\^?)(?P<exponent>[+-]?\d{1,4}))?"
 )
 _RATIO = re.compile(r"([+-]?\d{1,15})/(\d{1,15})")
-#: Units of numbers that are counted, so that their digits are all there are.
+#: Units of numbers that are counted: whole ones stand for themselves. What has
+#: decimals was no count (such as a median), and its digits say how it was rounded.
 COUNTED = ("count", "items", "questions", "observations", "frames", "units")
 
 
@@ -115,7 +116,7 @@ def parse_figure(
         Such as "18.2", "-0.27", ".016", "9e-4", "9 × 10−4", "1,132", "3/16" or
         "< 0.001". Every printed digit counts.
     name, unit, where : str
-        Noted. Units that are counted ("count", "items", ...) make the figure exact.
+        Noted. Units that are counted ("count", "items", ...) make a whole number exact.
     exact : bool, default False
         Whether the figure stands for itself alone.
 
@@ -134,6 +135,8 @@ def parse_figure(
     (18.195, 18.205)
     >>> parse_figure("1,132", unit="items").interval
     (1132.0, 1132.0)
+    >>> parse_figure("37.25", unit="frames").interval
+    (37.245, 37.255)
     """
     given = text.strip()
     if len(given) > MAX_LENGTH:
@@ -160,5 +163,6 @@ def parse_figure(
     value *= -scale if found["sign"] == "-" else scale
     relation = {"≤": "<", "≥": ">"}.get((found["relation"] or "")[:1])
     relation = (found["relation"] or "")[:1] if relation is None else relation
-    half = Fraction(0) if exact or unit in COUNTED else scale / 2
+    counted = unit in COUNTED and scale >= 1
+    half = Fraction(0) if exact or counted else scale / 2
     return Figure(name, given, value, half, relation, unit, where)

@@ -6,6 +6,9 @@ import re
 
 from phasefusion.report.sections import Section
 
+#: A number in a cell, as claims are drafted from and computed from.
+NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_ESCAPED = re.compile(r"\\([\\|])")
 _SPLIT = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\|(?: ?:?-{3,}:? ?\|)+")
 
@@ -25,7 +28,7 @@ def read_tables(text: str) -> list[Section]:
     """
     found: list[Section] = []
     title = ""
-    lines = text.splitlines()
+    lines = text.split("\n")  # names may hold what else ends lines
     i = 0
     while i < len(lines):
         line = lines[i]
@@ -40,7 +43,7 @@ def read_tables(text: str) -> list[Section]:
                 if len(cells) == len(head):
                     rows.append(cells)
                 i += 1
-            found.append(Section(title, head, tuple(rows)))
+            found.append(Section(flat(title), head, tuple(rows)))
             continue
         i += 1
     return found
@@ -48,6 +51,9 @@ def read_tables(text: str) -> list[Section]:
 
 def _cells(line: str) -> tuple[str, ...]:
     parts = _SPLIT.split(line.strip())[1:-1]
-    return tuple(
-        part.strip().replace("\\|", "|").replace("\\\\", "\\") for part in parts
-    )
+    return tuple(_ESCAPED.sub(r"\1", part.strip()) for part in parts)
+
+
+def flat(text: str) -> str:
+    """Return a text as a table prints it, for comparison: white space is a blank."""
+    return " ".join(text.split())

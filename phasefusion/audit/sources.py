@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from phasefusion._sources.files import separated
 from phasefusion.audit.values import Column, Uncomputable
 from phasefusion.errors import PhaseFusionError
 from phasefusion.records.files import PASSES_FILE, RUN_FILE
@@ -107,10 +106,11 @@ class Source:
                 raise Uncomputable(f"{self.path} is no report.json and no run")
             return with_nan(found)  # type: ignore[no-any-return]
         from phasefusion.records import read_passes
-        from phasefusion.report.summary import summarise
+        from phasefusion.report import numbers_of
 
         table, _ = self.passes()
-        return summarise(self._described(), read_passes(self.path), table)
+        passes = read_passes(self.path)
+        return numbers_of(self.path, self._described(), passes, table)
 
     # -------------------------------------------------------------- files
 
@@ -157,23 +157,16 @@ class Source:
         return rows
 
     def _separated(self, separator: str) -> list[dict[str, Any]]:
-        reader = csv.reader(io.StringIO(self.text(), newline=""), delimiter=separator)
-        try:
-            header = next(reader, [])
-            rows = [row for row in reader if row]
-        except csv.Error as error:
-            raise Uncomputable(
-                f"{self.path}, line {reader.line_num}: {error}"
-            ) from None
+        (_, header), *rows = separated(self.path, self.text(), separator) or [(1, [])]
         if len(set(header)) < len(header):
             raise Uncomputable(f"{self.path} names a column twice in its first line")
-        for number, row in enumerate(rows, 2):
+        for number, (_, row) in enumerate(rows, 2):
             if len(row) != len(header):
                 raise Uncomputable(
                     f"{self.path}, row {number}: {len(row)} cells under {len(header)} "
                     "columns"
                 )
-        return [dict(zip(header, row, strict=True)) for row in rows]
+        return [dict(zip(header, row, strict=True)) for _, row in rows]
 
     def _lines(self) -> list[dict[str, Any]]:
         rows = []
@@ -189,12 +182,19 @@ class Source:
         return rows
 
 
+#: Fields of a report that are numbers, null where they are not defined.
+_UNDEFINED = frozenset(
+    "value low high p points order_averaged_points rate pairwise pairwise_distinct "
+    "frames seconds robust fragile mean_accuracy accuracy_sd q25 median q75 passes "
+    "consensus min below_half se_as_if_independent se_by_video".split()
+)
+
+
 def with_nan(value: Any) -> Any:
     """Numbers of a report as they were: null is what is not defined."""
     if isinstance(value, dict):
-        undefined = {"value", "low", "high", "p", "points", "order_averaged_points"}
         return {
-            key: float("nan") if one is None and key in undefined else with_nan(one)
+            key: float("nan") if one is None and key in _UNDEFINED else with_nan(one)
             for key, one in value.items()
         }
     return [with_nan(one) for one in value] if isinstance(value, list) else value

@@ -65,6 +65,8 @@ _NUMBERS = {"mcnemar": 50_000, "expected_modal_share": 26}
 #: Greatest value of an argument, where the work or the memory grows with it.
 _ARGUMENTS = {"n_resamples": 20_000, "splits": 10_000, "m": 1000, "n_options": 1000}
 _MOST = 10_000_000
+#: Arguments that take a pair of numbers.
+_PAIRS = ("margin", "limits")
 
 
 def call(name: str, arguments: list[Any], options: dict[str, Any]) -> Any:
@@ -78,7 +80,7 @@ def call(name: str, arguments: list[Any], options: dict[str, Any]) -> Any:
     function = STATISTICS[name]
     _limit(name, function, arguments, options)
     options = {
-        key: tuple(value) if key == "margin" and isinstance(value, list) else value
+        key: tuple(value) if key in _PAIRS and isinstance(value, list) else value
         for key, value in options.items()
     }
     try:

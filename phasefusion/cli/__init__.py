@@ -11,13 +11,17 @@ from typing import Annotated, Any
 import typer
 
 from phasefusion.cli import auditing as auditing
+from phasefusion.cli import capacity as capacity
 from phasefusion.cli import comparing as comparing
 from phasefusion.cli import goals as goals
 from phasefusion.cli import importing as importing
 from phasefusion.cli import planning as planning
+from phasefusion.cli import protocols as protocols
 from phasefusion.cli import questions as questions
 from phasefusion.cli import records as records
+from phasefusion.cli import reparsing as reparsing
 from phasefusion.cli import running as running
+from phasefusion.cli import sharding as sharding
 from phasefusion.cli import showing as showing
 from phasefusion.cli import simulating as simulating
 from phasefusion.cli.application import BAD_USE, app

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     + "\n\nA claims file (YAML or JSON) lists what a text prints and how each figure "
     "is computed; shipped by name: paper, stableeval. Runs and files are given by the "
     "names that the claims file uses, or in the order in which it names those that "
-    "it gives no path. Exit status 1: a claim has another verdict than the file "
-    "expects (with --strict, also one that cannot be computed)."
+    "it gives no path. Keys of the file: format, title, source, note, runs, figures, "
+    "claims; of a claim: id, text, quote, where, source, note, published, unit, "
+    "tolerance, compute, holds, recorded, readings, expect; of a figure: value, unit, "
+    "where, exact, note. docs/audit.md explains them, the expressions of compute and "
+    "holds, and every function there. Exit status 1: a claim has another verdict than "
+    "the file expects (with --strict, also one that cannot be computed)."
 )
 def audit(
     claims: Annotated[

@@ -23,6 +23,7 @@ class Answers(StrEnum):
 class Clusters(StrEnum):
     """What items of one cluster share."""
 
+    auto = "auto"
     question = "question"
     video = "video"
 
@@ -59,8 +60,12 @@ def compare(
         Answers, typer.Option(help="Plurality over option orders, or the first.")
     ] = Answers.consensus,
     cluster: Annotated[
-        Clusters, typer.Option(help="What dependent items share.")
-    ] = Clusters.question,
+        Clusters,
+        typer.Option(
+            help="What dependent items share; auto: the video where several questions "
+            "are about one, else the question. The output says which."
+        ),
+    ] = Clusters.auto,
     unparsed: Annotated[
         Unparsed, typer.Option(help="Texts that name no option.")
     ] = Unparsed.wrong,

@@ -54,7 +54,13 @@ Margin = Annotated[
 ]
 Power = Annotated[float, typer.Option(help="Chance to succeed, a fraction.")]
 Alpha = Annotated[float, typer.Option(help="Level of the test, a fraction.")]
-By = Annotated[Cluster, typer.Option(help="What items of a cluster share, of --from.")]
+By = Annotated[
+    Cluster,
+    typer.Option(
+        help="What items of a cluster share, of --from; auto: the video where several "
+        "questions are about one, else the question. The output says which."
+    ),
+]
 
 
 @plan.callback()
@@ -189,6 +195,12 @@ def _print_pairs(
         for entry in plans
     ]
     print_table(title, ["arms", "of", *columns], rows)
+    labels = dict(zip(list(plans[0])[3:], columns, strict=True))
+    for entry in plans:
+        for name, label in labels.items():
+            if isinstance(entry[name], str):
+                arms = f"{entry['arm']} - {entry['against']} ({entry['of']})"
+                print(f"note: {arms}, {label}: {entry[name]}")
 
 
 def _cell(name: str, made: Any, n: int | None) -> str:

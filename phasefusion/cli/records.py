@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from phasefusion._wording import counted
 from phasefusion.cli.application import WRONG, JsonFlag, app, examples, print_table
 
 records = typer.Typer(
@@ -54,14 +55,15 @@ def check(
     if as_json:
         print(json.dumps(found.to_dict()))
     elif found.is_right:
-        print(f"{found.n_passes} passes: nothing found")
+        print(f"{counted(found.n_passes, 'pass', 'passes')}: nothing found")
     else:
         for finding in found.findings:
             print(finding)
         if n_findings > len(found.findings):
             print(f"... and {n_findings - len(found.findings)} more; see --limit")
         print_table(
-            f"{n_findings} findings in {found.n_passes} passes",
+            f"{counted(n_findings, 'finding')} in "
+            f"{counted(found.n_passes, 'pass', 'passes')}",
             ["kind", "findings"],
             [[kind, str(n)] for kind, n in found.counts.items()],
         )
@@ -90,7 +92,7 @@ def convert(
     if as_json:
         print(json.dumps({"path": str(out), "passes": n}))
     else:
-        print(f"written: {out}, {n} passes")
+        print(f"written: {out}, {counted(n, 'pass', 'passes')}")
 
 
 @records.command(
@@ -139,13 +141,15 @@ def merge(
             print(conflict)
         if made.n_conflicts > len(shown):
             print(f"... and {made.n_conflicts - len(shown)} more; see --limit")
-        counts = f"{made.n_identical} identical ones left out"
+        ones = "one" if made.n_identical == 1 else "ones"
+        counts = f"{made.n_identical} identical {ones} left out"
         if made.n_conflicts:
-            counts += f", {made.n_conflicts} conflicts"
+            counts += f", {counted(made.n_conflicts, 'conflict')}"
         if made.written is None:
             print(f"not written: {counts}")
         else:
-            print(f"written: {made.written}, {made.n_passes} passes; {counts}")
+            n = counted(made.n_passes, "pass", "passes")
+            print(f"written: {made.written}, {n}; {counts}")
             if made.without_run and made.written.suffix != ".jsonl":
                 lacking = ", ".join(map(str, made.without_run))
                 print(f"without run.json, which these do not have: {lacking}")
@@ -204,7 +208,7 @@ def export(
         }
         print(json.dumps(found))
         return
-    print(f"written: {made.path}, {made.n_passes} passes")
+    print(f"written: {made.path}, {counted(made.n_passes, 'pass', 'passes')}")
     if made.left_out:
         print(f"left out: {', '.join(made.left_out)}")
     for name, new in made.arms.items():

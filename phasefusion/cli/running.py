@@ -10,27 +10,37 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from phasefusion._scorers import load_model, load_scorer
+from phasefusion._scorers import load_model
 from phasefusion.cli.application import (
     Budget,
     By,
     JsonFlag,
     Origin,
-    Phases,
     app,
     console,
     examples,
 )
+from phasefusion.cli.protocols import parse_values, print_plan
 from phasefusion.cli.questions import (
     DATASETS_HELP,
     DatasetName,
     GoldFile,
     Lenient,
     Missing,
+    MissingVideos,
     SubtitlesFolder,
     TaskName,
     Videos,
     read_dataset,
+)
+from phasefusion.cli.sharding import (
+    EngineName,
+    EngineOption,
+    ShardOption,
+    WorkersOption,
+    find_engine,
+    find_scorer,
+    show_shard,
 )
 from phasefusion.errors import RecordError
 
@@ -40,14 +50,6 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 #: Questions of `demo`; 40 s of processor time on a 2020s core.
 _DEMO_LIMIT = 100
-
-
-class Protocol(StrEnum):
-    """What `run` scores."""
-
-    phasefusion = "phasefusion"
-    stableeval = "stableeval"
-    quick = "quick"
 
 
 class Orders(StrEnum):
@@ -80,6 +82,26 @@ class Score(StrEnum):
 
     letter = "letter"
     text = "text"
+    text_normalised = "text-normalised"
+
+
+class AnswerPath(StrEnum):
+    """Where answers of `--model` come from."""
+
+    logit = "logit"
+    generate = "generate"
+
+
+class Constrain(StrEnum):
+    """What a generated answer is restricted to."""
+
+    letters = "letters"
+
+
+class Prior(StrEnum):
+    """What is subtracted from scores."""
+
+    blind = "blind"
 
 
 _QUESTION_FILE = (
@@ -92,10 +114,20 @@ _QUESTION_FILE = (
 )
 
 
+def _known_protocol(name: str) -> str:
+    from phasefusion.protocols import names  # loads NumPy, which --help does not
+
+    if name not in names():
+        listed = ", ".join(map(repr, names()))
+        raise typer.BadParameter(f"{name!r} is not one of {listed}")
+    return name
+
+
 @app.command(
     epilog=examples(
         "phasefusion run questions.jsonl --model path/or/id --out runs/a",
         "phasefusion run q.csv --model path --protocol stableeval --budget 16",
+        "phasefusion run q.csv --protocol budget-sweep --values 8,16 --dry-run",
         "phasefusion run q.json --scorer mypackage.scorers:make --limit 20",
         "phasefusion run val.csv --dataset nextqa --videos NExTVideo --model path",
     )
@@ -126,9 +158,22 @@ def run(
     task: TaskName = None,
     missing_videos: Missing = None,
     lenient: Lenient = False,
-    protocol: Annotated[Protocol, typer.Option()] = Protocol.phasefusion,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            callback=_known_protocol,
+            metavar="NAME",
+            help="What to score: phasefusion protocols lists them.",
+        ),
+    ] = "phasefusion",
+    values: Annotated[
+        str | None,
+        typer.Option(help="Of a sweep, such as 4,8,16,32 or left,interior."),
+    ] = None,
     budget: Budget = 8,
-    phases: Phases = 3,
+    phases: Annotated[
+        int | None, typer.Option("--phases", "-s", help="Offset grids (by protocol).")
+    ] = None,
     origin: Origin = "midpoint",
     by: Annotated[By, typer.Option(help="Divide frames or time equally.")] = By.frames,
     short: Annotated[
@@ -142,6 +187,18 @@ def run(
     score: Annotated[
         Score | None,
         typer.Option(help="Score option letters (the default) or texts, of --model."),
+    ] = None,
+    path: Annotated[
+        AnswerPath,
+        typer.Option(help="Score options of --model, or let it write its answers."),
+    ] = AnswerPath.logit,
+    constrain: Annotated[
+        Constrain | None,
+        typer.Option(help="With --path generate: valid letters of a question alone."),
+    ] = None,
+    prior: Annotated[
+        Prior | None,
+        typer.Option(help="Subtract the scores without the video, of --model."),
     ] = None,
     device: Annotated[
         str | None, typer.Option(help="torch device of --model, such as cpu or cuda:0.")
@@ -159,6 +216,13 @@ def run(
         Path | None,
         typer.Option(help="Folder where decoded frames are kept for the next run."),
     ] = None,
+    shard: ShardOption = None,
+    engine: EngineOption = EngineName.local,
+    workers: WorkersOption = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print what would be scored and its cost."),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -166,47 +230,55 @@ def run(
 
     Stopped at any moment, the same command goes on where it was.
     """
+    _check_limit(limit)
+    settings: dict[str, Any] = {
+        "protocol": protocol,
+        "values": parse_values(values),
+        "budget": budget,
+        "phases": phases,
+        "origin": origin,
+        "by": by.value,
+        "short": short.value,
+        "orders": None if orders is None else orders.value,
+        "n_orders": n_orders,
+        "dense": dense,
+        "seed": seed,
+    }
+    of_dataset = (dataset, videos, subtitles, gold, task, missing_videos)
+    if dry_run:
+        source = _source(questions, of_dataset, lenient, MissingVideos.keep)
+        print_plan(source, limit, as_json, **settings)
+        return
     if (model is None) == (scorer is None):
         raise typer.BadParameter("give either --model or --scorer")
-    _check_limit(limit)
-    options: dict[str, Any] = {}
-    if score is not None:
-        options["score"] = score.value
-    if device is not None:
-        options["device"] = device
+    given = {
+        "score": score,
+        "path": None if path is AnswerPath.logit else path,
+        "constrain": constrain,
+        "prior": prior,
+        "device": device,
+    }
+    options = {name: str(one) for name, one in given.items() if one is not None}
     if scorer is not None and options:
         raise typer.BadParameter(
             f"--{' and --'.join(options)} can be given with --model only; a scorer of "
             "--scorer sets its own"
         )
-    given = (dataset, videos, subtitles, gold, task, missing_videos)
-    source: Path | Dataset = questions
-    if lenient or questions.is_dir() or any(one is not None for one in given):
-        from phasefusion.datasets.loading import warn_about
-
-        source = read_dataset(questions, *given, lenient)
-        warn_about(source.report)
-    made = load_model(model, **options) if model else load_scorer(str(scorer))
+    source = _source(questions, of_dataset, lenient)
+    made = find_scorer(model, scorer, options, engine, shard)
     out = out or Path("runs") / questions.stem
     _evaluate_and_report(
         as_json,
         source,
         made,
         out=out,
-        protocol=protocol.value,
-        budget=budget,
-        phases=phases,
-        origin=origin,
-        by=by.value,
-        short=short.value,
-        orders=None if orders is None else orders.value,
-        n_orders=n_orders,
-        dense=dense,
-        seed=seed,
+        **settings,
         limit=limit,
         threads=threads,
         on_error=on_error.value,
         cache=cache,
+        shard=shard,
+        engine=find_engine(engine, workers, device),
         progress=False if quiet else None,
     )
 
@@ -242,6 +314,27 @@ def demo(
     )
 
 
+def _source(
+    questions: Path,
+    of_dataset: tuple[Any, ...],
+    lenient: bool,
+    missing: MissingVideos | None = None,
+) -> Path | Dataset:
+    """Return the question file, or the dataset that the options speak of."""
+    if not (
+        lenient or questions.is_dir() or any(one is not None for one in of_dataset)
+    ):
+        return questions
+    from phasefusion.datasets.loading import warn_about
+
+    name, videos, subtitles, gold, task, stated = of_dataset
+    source = read_dataset(
+        questions, name, videos, subtitles, gold, task, stated or missing, lenient
+    )
+    warn_about(source.report)
+    return source
+
+
 def _check_limit(limit: int | None) -> None:
     """Refuse an empty run before a model is loaded for it."""
     if limit is not None and limit < 1:
@@ -259,7 +352,11 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
             file=sys.stderr,
         )
         raise typer.Exit(_INTERRUPTED) from None
-    _show_report(finished.path, None, as_json)
+    shard = options.get("shard")
+    if shard is not None and ".shard-" in finished.path.name:
+        show_shard(finished, shard, as_json)
+    else:
+        _show_report(finished.path, None, as_json)
 
 
 @app.command(
@@ -283,7 +380,7 @@ def report(
 
 def _show_report(run: Path, folder: Path | None, as_json: bool) -> None:
     from phasefusion.report import report as make_report
-    from phasefusion.report.sections import missing_sentence
+    from phasefusion.report.headline import missing_sentence
 
     made = make_report(run)
     missing = missing_sentence(made.numbers["items"])

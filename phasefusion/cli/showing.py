@@ -9,6 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
+from phasefusion.cli.anchoring import (
+    AnchorOption,
+    At,
+    Phrase,
+    SubtitleFile,
+    Window,
+    anchored_grid,
+    lines_of,
+)
 from phasefusion.cli.application import (
     WRONG,
     Budget,
@@ -27,6 +36,7 @@ from phasefusion.errors import FrameError
     epilog=examples(
         "phasefusion frames clip.mp4",
         "phasefusion frames clip.mp4 -b 16 -s 2 --out sheet.png",
+        'phasefusion frames clip.mp4 --anchor auto --phrase "pour the water"',
         "phasefusion frames clip.mp4 --check --every 1",
     )
 )
@@ -46,6 +56,11 @@ def frames(
         ),
     ] = None,
     width: Annotated[int, typer.Option(help="Width of a picture in pixels.")] = 160,
+    anchor: AnchorOption = None,
+    phrase: Phrase = None,
+    subtitles: SubtitleFile = None,
+    at: At = None,
+    window: Window = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -66,7 +81,8 @@ def frames(
 ) -> None:
     """Draw the frames of every phase grid of a video, a row a phase.
 
-    Frames that do not decode are crossed out; damaged ones have a red border.
+    Frames that do not decode are crossed out; damaged ones have a red border. With
+    --anchor the grids divide a window alone, and their origin is left unless given.
     """
     if check:
         _refuse_grid_options(context)
@@ -80,7 +96,18 @@ def frames(
 
     if out is not None and out.suffix.lower() not in ("", ".png"):
         raise FrameError(f"--out {out}: the sheet is a PNG; end its name in .png")
+    if anchor is None:
+        for name in ("phrase", "subtitles", "at", "window"):
+            if _is_given(context, name):
+                raise typer.BadParameter(f"--{name} goes with --anchor only")
+    elif not _is_given(context, "origin"):
+        origin = "left"  # the first frame is the anchor's
     grid = PhaseGrid(budget, phases, origin, by=by.value)
+    found_anchor = None
+    if anchor is not None:
+        grid, found_anchor = anchored_grid(
+            video, grid, anchor, phrase, subtitles, at, window
+        )
     clip = read_clip(str(video), grid, on_error="mark")
     path = out or Path(f"{video.name}.grids.png")
     write_png(path, contact_sheet(clip, width_px=width))
@@ -103,6 +130,8 @@ def frames(
             "width": clip.info.width,
             "height": clip.info.height,
         }
+        if found_anchor is not None:
+            facts["anchor"] = found_anchor.to_dict()
         found = facts | {"grid": grid.to_dict(), "png": str(path), "phases": rows}
         print(json.dumps(found))
         return
@@ -120,16 +149,27 @@ def frames(
             for row in rows
         ],
     )
+    if found_anchor is not None:
+        window_frames = grid.to_dict()["window"]
+        print(*lines_of(found_anchor.to_dict(), window_frames), sep="\n")
     print(f"written: {path}")
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
 
 
 def _refuse_grid_options(context: typer.Context) -> None:
     """--check compares the frames of no grid and draws none."""
     for option in context.command.params:
         name = option.name or ""
-        source = context.get_parameter_source(name)
-        given = source is not None and source.name != "DEFAULT"
-        if given and name not in ("video", "check", "every", "as_json"):
+        if _is_given(context, name) and name not in (
+            "video",
+            "check",
+            "every",
+            "as_json",
+        ):
             raise typer.BadParameter(f"{option.opts[0]} does not go with --check")
 
 

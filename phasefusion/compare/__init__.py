@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import orjson
 
+from phasefusion._wording import counted
 from phasefusion.compare._causes import (
     CAUSES,
     MEANING,
@@ -23,9 +24,9 @@ from phasefusion.compare._causes import (
 from phasefusion.compare._notices import notices as find_notices
 from phasefusion.compare._sides import (
     Answer,
-    Cluster,
     Key,
     Side,
+    chosen_cluster,
     cluster_labels,
     differences_of,
     gold_differs,
@@ -34,6 +35,7 @@ from phasefusion.compare._sides import (
 )
 from phasefusion.errors import RecordError, StatisticsError
 from phasefusion.records import differences
+from phasefusion.report.items import CLUSTERS, Cluster
 from phasefusion.stats import (
     ClusteredMcNemar,
     ClusteredMean,
@@ -67,7 +69,6 @@ __all__ = [
 ]
 
 Unparsed: TypeAlias = Literal["wrong", "drop"]
-_CLUSTERS = ("question", "video")
 _ANSWERS = ("consensus", "first")
 _UNPARSED = ("wrong", "drop")
 _SETTINGS = ("settings", "versions", "model")
@@ -123,12 +124,14 @@ class Outcome:
         Items that both get wrong: with the same answer, with different ones, and where
         one of them or both gave no answer.
     difference : ClusteredMean
-        A minus B, a fraction, with its 95 % interval.
+        A minus B, a fraction, with its 95 % interval. Where no cluster differs from the
+        mean, as when both sides are right on the same items, no variance can be
+        estimated and it is the exact interval of the share of clusters that do.
     mcnemar : McNemar
         Exact and mid-p.
     clustered : ClusteredMcNemar
     tost : Tost
-        At the margin, with its 90 % interval.
+        At the margin, with its 90 % interval; its `verdict` is the sentence for it.
     """
 
     both: int
@@ -171,6 +174,7 @@ class Comparison:
     notices : tuple of str
         What to know before the numbers are used.
     cluster : {'question', 'video'}
+        What the items of one cluster share, as given or as chosen.
     answer : {'consensus', 'first'}
     unparsed : {'wrong', 'drop'}
     margin : float
@@ -186,7 +190,7 @@ class Comparison:
     left_out: tuple[LeftOut, ...]
     settings: tuple[str, ...]
     notices: tuple[str, ...]
-    cluster: Cluster
+    cluster: Literal["question", "video"]
     answer: Answer
     unparsed: Unparsed
     margin: float
@@ -262,12 +266,14 @@ class Comparison:
     def __repr__(self) -> str:
         n = self.outcome.n if self.outcome else 0
         text = f"Comparison({self.a.arm} of {self.a.path} and {self.b.arm} of "
-        text += f"{self.b.path}: {n} of {self.n_common} items"
+        text += f"{self.b.path}: {n} of {counted(self.n_common, 'item')}"
         if self.outcome:
             mean = self.outcome.difference
             text += f", A - B {100 * mean.mean:+.2f} points [{100 * mean.low:.2f}, "
             text += f"{100 * mean.high:.2f}], p={self.outcome.mcnemar.pvalue:.4g}"
-        return text + f", {len(self.items)} items differ)"
+        n_differ = len(self.items)
+        verb = "differs" if n_differ == 1 else "differ"
+        return text + f", {counted(n_differ, 'item')} {verb})"
 
     def _repr_html_(self) -> str:
         from phasefusion.compare._render import html
@@ -282,7 +288,7 @@ def compare(
     arm: str | None = None,
     against: str | None = None,
     answer: Answer = "consensus",
-    cluster: Cluster = "question",
+    cluster: Cluster = "auto",
     unparsed: Unparsed = "wrong",
     margin: float = 0.025,
     alpha: float = 0.05,
@@ -300,8 +306,9 @@ def compare(
         has one, else the single pass; B takes the arm of A where it has it.
     answer : {'consensus', 'first'}, default 'consensus'
         Plurality over the option orders, or the answer in the first order.
-    cluster : {'question', 'video'}, default 'question'
-        What items of one cluster share.
+    cluster : {'auto', 'question', 'video'}, default 'auto'
+        What items of one cluster share; by default, as in `planning.pilot`, the video
+        where several questions are about one, else the question. The result says which.
     unparsed : {'wrong', 'drop'}, default 'wrong'
         A text that names no option is no right answer, or the item is left out.
     margin : float, default 0.025
@@ -324,7 +331,7 @@ def compare(
         If an argument is out of range.
     """
     check_choice(answer, _ANSWERS, "answer")
-    check_choice(cluster, _CLUSTERS, "cluster")
+    check_choice(cluster, CLUSTERS, "cluster")
     check_choice(unparsed, _UNPARSED, "unparsed")
     fraction_in(margin, "margin")
     if not 0.0 < alpha < 0.5:
@@ -343,7 +350,8 @@ def compare(
     left_out = _left_out(first, second, gold, unparsed)
     dropped = {key for part in left_out for key in part.items}
     used = [key for key in common if key not in dropped]
-    outcome = _outcome(first, second, gold, used, cluster, margin, alpha)
+    by = chosen_cluster(first, second, common, cluster)
+    outcome = _outcome(first, second, gold, used, by, margin, alpha)
     return Comparison(
         a=_summary(first, second, common, used, gold),
         b=_summary(second, first, common, used, gold),
@@ -354,9 +362,9 @@ def compare(
         left_out=left_out,
         settings=_settings(first, second),
         notices=find_notices(
-            first, second, common, used, outcome, cluster, unparsed, margin, alpha
+            first, second, common, used, outcome, by, unparsed, margin, alpha
         ),
-        cluster=cluster,
+        cluster=by,
         answer=answer,
         unparsed=unparsed,
         margin=margin,
@@ -389,6 +397,8 @@ def _left_out(
         states = (given.state, other.state)
         if given.info.n_options != other.info.n_options:
             add("another number of options", key)
+        elif given.info.n_options == 1:
+            add("one option: there is nothing to choose", key)
         elif "missing" in states:
             add(f"no pass in {_names(states, 'missing')}", key)
         elif unparsed == "drop" and "unparsed" in states:
@@ -412,7 +422,7 @@ def _outcome(
     b: Side,
     gold: dict[Key, int | None],
     used: list[Key],
-    cluster: Cluster,
+    cluster: Literal["question", "video"],
     margin: float,
     alpha: float,
 ) -> Outcome | None:
@@ -432,10 +442,10 @@ def _outcome(
         neither_same=int((neither & known & same).sum()),
         neither_different=int((neither & known & ~same).sum()),
         neither_unknown=int((neither & ~known).sum()),
-        difference=clustered_mean(values, labels),
+        difference=clustered_mean(values, labels, limits=(-1.0, 1.0)),
         mcnemar=mcnemar(only_a, only_b),
         clustered=clustered_mcnemar(values, labels),
-        tost=tost(values, labels, margin=margin, alpha=alpha),
+        tost=tost(values, labels, margin=margin, alpha=alpha, limits=(-1.0, 1.0)),
     )
 
 
@@ -449,7 +459,7 @@ def _differ(a: Side, b: Side, common: list[Key]) -> Proportion:
     for key in common:
         one, other = a.items[key], b.items[key]
         same_content = one.info.n_options == other.info.n_options
-        if not same_content or gold_differs(one, other):
+        if not same_content or gold_differs(one, other) or one.info.n_options == 1:
             continue
         if one.answer is not None and other.answer is not None:
             n += 1

@@ -17,7 +17,7 @@ MEANING: dict[Cause, str] = {
     "gold": "the runs call different options right",
     "parse": "a text names no option on one side, or is read differently",
     "frames": "other frames were seen",
-    "answer": "the model changed its mind on what is recorded as the same evidence",
+    "answer": "another answer, though nothing that is recorded differs",
 }
 _MOST_LISTED = 4
 

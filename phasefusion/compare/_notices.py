@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from phasefusion._wording import counted
 from phasefusion.compare._sides import (
     Given,
     Key,
@@ -15,6 +16,7 @@ from phasefusion.compare._sides import (
 )
 from phasefusion.planning import Design, tost_power
 from phasefusion.planning._plans import points
+from phasefusion.planning.equivalence import clusters_without_difference
 from phasefusion.stats import clustered_mean
 
 if TYPE_CHECKING:
@@ -54,24 +56,37 @@ def _identical(a: Side, b: Side, pairs: Sequence[tuple[Given, Given]]) -> Iterat
     if a.path.resolve() == b.path.resolve() and a.arm == b.arm:
         yield "both sides are the same arm of the same run"
         return
-    evidence = "frames are not recorded on both sides"
     known = [
         one.frames == other.frames
         for one, other in both
         if one.frames is not None and other.frames is not None
     ]
+    identical = f"identical answers on {_all(len(both))}"
     if known:
-        evidence = (
-            f"of {len(known)} items with recorded frames {sum(known)} have the same "
-            "on both sides"
+        said = (
+            f"{identical} - same evidence? of {counted(len(known), 'item')} with "
+            f"recorded frames {sum(known)} {_have(sum(known))} the same on both sides"
         )
+    else:
+        lacking = [
+            name
+            for name, side in zip("AB", zip(*both, strict=True), strict=True)
+            if all(given.frames is None for given in side)
+        ]
+        where = f"in {' and '.join(lacking)}" if lacking else "on both sides"
+        said = f"{identical}; whether both saw the same frames is not recorded {where}"
     texts = [one.texts == other.texts for one, other in both if one.texts]
     if texts and all(texts):
-        evidence += ", and every text is the same"
-    yield (
-        f"identical answers on all {len(both)} items - same evidence? {evidence}; do "
-        "not count them as two independent runs"
-    )
+        said += ", and every text is the same"
+    yield f"{said}; do not count them as two independent runs"
+
+
+def _all(n: int) -> str:
+    return "the one item" if n == 1 else f"all {n} items"
+
+
+def _have(n: int) -> str:
+    return "has" if n == 1 else "have"
 
 
 def _what_is_compared(
@@ -86,8 +101,9 @@ def _what_is_compared(
     )
     if digests:
         yield (
-            f"{digests} questions are not the same in the two question files (text, "
-            "options, gold or span differ), though their ids are"
+            f"{counted(digests, 'question')} {'is' if digests == 1 else 'are'} not the "
+            "same in the two question files (text, options, gold or span differ), "
+            "though the ids are"
         )
     orders = sum(
         one.orders != other.orders
@@ -96,8 +112,8 @@ def _what_is_compared(
     )
     if orders:
         yield (
-            f"{orders} items were shown in other option orders: their answers differ "
-            "by order too"
+            f"{counted(orders, 'item')} {'was' if orders == 1 else 'were'} shown in "
+            "other option orders: the answers differ by order too"
         )
     budgets = [
         {n for given in side for n in given.budgets}
@@ -115,15 +131,18 @@ def _gold(pairs: Sequence[tuple[Given, Given]]) -> Iterator[str]:
     differ = sum(gold_differs(one, other) for one, other in pairs)
     if differ:
         yield (
-            f"the gold of {differ} items differs: the runs may list their options in "
-            "another order; these items are neither judged nor counted as answered "
-            "differently"
+            f"the gold of {counted(differ, 'item')} differs: the runs may list their "
+            "options in another order; what they answer there is neither judged nor "
+            "counted as different"
         )
     lent = sum(
         (one.info.gold is None) != (other.info.gold is None) for one, other in pairs
     )
     if lent:
-        yield f"the gold of {lent} items is known in one run only, and taken from it"
+        yield (
+            f"the gold of {counted(lent, 'item')} is known in one run only, and taken "
+            "from it"
+        )
 
 
 def _unparsed(pairs: Sequence[tuple[Given, Given]], policy: str) -> Iterator[str]:
@@ -131,7 +150,8 @@ def _unparsed(pairs: Sequence[tuple[Given, Given]], policy: str) -> Iterator[str
         n = sum(given.state == "unparsed" for given in side)
         if n:
             what = "counted as wrong" if policy == "wrong" else "left out"
-            yield f"{n} texts of {name} name no option; they are {what}"
+            said = "text names" if n == 1 else "texts name"
+            yield f"{n} {said} no option in {name}, {what}"
 
 
 def _videos(
@@ -144,11 +164,11 @@ def _videos(
     n_videos = len(set(labels.tolist()))
     if n_videos == len(used):
         return
-    made = clustered_mean(differences_of(a, b, used), labels)
+    made = clustered_mean(differences_of(a, b, used), labels, limits=(-1.0, 1.0))
     yield (
-        f"the {len(used)} questions are about {n_videos} videos, which the intervals "
-        f"do not use: clustered by video the 95 % interval is [{100 * made.low:.2f}, "
-        f"{100 * made.high:.2f}] points (cluster='video')"
+        f"the {len(used)} questions are about {counted(n_videos, 'video')}, which the "
+        "intervals do not use: clustered by video the 95 % interval is "
+        f"[{100 * made.low:.2f}, {100 * made.high:.2f}] points (cluster='video')"
     )
 
 
@@ -156,8 +176,11 @@ def _margin(outcome: Outcome, margin: float, alpha: float) -> Iterator[str]:
     """Say when no observed difference could have certified the margin."""
     n_discordant = outcome.only_a + outcome.only_b
     interval, mean = outcome.tost.mean, outcome.difference
+    if mean.degenerate:
+        yield from _nothing_varies(outcome, margin, alpha)
+        return
     half_width = (interval.high - interval.low) / 2.0
-    if not half_width >= margin or n_discordant == 0:
+    if not half_width >= margin:
         return
     effect = mean.design_effect
     plan = tost_power(
@@ -172,3 +195,19 @@ def _margin(outcome: Outcome, margin: float, alpha: float) -> Iterator[str]:
         f"{100 * (1 - 2 * alpha):g} % interval is +-{points(half_width)}, whatever the "
         f"difference; more than {plan.n_certifiable - 1} items like these are needed"
     )
+
+
+def _nothing_varies(outcome: Outcome, margin: float, alpha: float) -> Iterator[str]:
+    """Say what is known when every cluster has the same difference."""
+    mean = outcome.difference
+    what = "no cluster differs from the others in A - B"
+    if outcome.only_a + outcome.only_b == 0:
+        what = "both sides are right on the same items"
+    said = (
+        f"{what}, so no variance can be estimated; the intervals are exact ones for "
+        f"{counted(mean.n_clusters, 'cluster')} without a difference"
+    )
+    if outcome.tost.verdict == "not certifiable":
+        needed = clusters_without_difference(margin, alpha)
+        said += f"; {needed} like these would show equivalence within {points(margin)}"
+    yield said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from phasefusion._wording import counted
 from phasefusion.compare._causes import MEANING, ItemDifference
 from phasefusion.report import tables
 from phasefusion.report.sections import UNDEFINED, Section
@@ -44,7 +45,11 @@ def _title(made: Comparison) -> str:
 
 def _lines(made: Comparison) -> list[str]:
     n = made.outcome.n if made.outcome else 0
-    first = f"{n} items compared of {made.n_common} that both runs have."
+    have = "both runs have"
+    first = f"{counted(n, 'item')} compared of {made.n_common} that {have}."
+    if made.outcome is not None:
+        n_clusters = made.outcome.difference.n_clusters
+        first += f" Clustered by {made.cluster}: {counted(n_clusters, 'cluster')}."
     return [first, *(f"note: {notice}" for notice in made.notices)]
 
 
@@ -76,12 +81,14 @@ def _accuracy(made: Comparison) -> Section:
                 "",
             )
         )
-    note = (
-        f"Of the difference the interval is CR1 with t({made.outcome.difference.df}), "
-        f"clustered by {made.cluster}; of the accuracies Wilson's, items independent."
-        if made.outcome
-        else "No item with gold is left to compare."
-    )
+    note = "No item with gold is left to compare."
+    if made.outcome is not None:
+        mean = made.outcome.difference
+        note = (
+            f"Of the difference the interval is {mean.method}, clustered by "
+            f"{made.cluster} ({counted(mean.n_clusters, 'cluster')}); of the "
+            "accuracies Wilson's, items independent."
+        )
     return Section("Accuracy", ("", "%", "95 %", "items of the run"), tuple(rows), note)
 
 
@@ -102,7 +109,7 @@ def _tests(made: Comparison) -> Section:
             (
                 f"McNemar, clustered by {made.cluster}",
                 _p(outcome.clustered.pvalue),
-                f"{len(outcome.clustered.cluster_sums)} clusters",
+                counted(len(outcome.clustered.cluster_sums), "cluster"),
             ),
             _equivalence(made, outcome),
         ]
@@ -116,11 +123,10 @@ def _discordant(outcome: Outcome) -> str:
 def _equivalence(made: Comparison, outcome: Outcome) -> tuple[str, ...]:
     level = half_up(100 * outcome.tost.mean.confidence_level, 0)
     low, high = outcome.tost.mean.low, outcome.tost.mean.high
-    verdict = "equivalent" if outcome.tost.equivalent else "not shown equivalent"
     return (
         f"equivalence within {_points(made.margin)} points",
         _p(outcome.tost.pvalue),
-        f"{verdict}: {level} % interval [{_points(low)}, {_points(high)}]",
+        f"{outcome.tost.verdict}: {level} % interval [{_points(low)}, {_points(high)}]",
     )
 
 

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from phasefusion.errors import RecordError
 from phasefusion.records import ItemInfo, iter_passes, read_passes, read_run
-from phasefusion.report.items import cluster_name
+from phasefusion.report.items import Cluster, choose_cluster, cluster_name
 from phasefusion.report.table import Table, build
 
 Key: TypeAlias = tuple[str, str]
 Answer: TypeAlias = Literal["consensus", "first"]
-Cluster: TypeAlias = Literal["question", "video"]
 #: An arm is called so in reports; both names are in use.
 _OTHER_NAMES = {"fused": "fusion"}
 
@@ -203,7 +202,10 @@ def _rows(folder: Path, arm: str) -> Iterator[Mapping[str, Any]]:
 
 def _pass(row: Mapping[str, Any]) -> Pass:
     frames, text = row.get("frame_indices"), row.get("text")
-    answered = row.get("answer") is not None or row.get("logprobs") is not None
+    generated = row.get("path") == "generate"
+    # what a text says is its answer, whatever the probabilities beside it are
+    scored = row.get("logprobs") is not None and not generated
+    answered = row.get("answer") is not None or scored
     answered = answered and row.get("invalid") is None
     return Pass(
         phase_index=int(row["phase_index"]),
@@ -213,7 +215,7 @@ def _pass(row: Mapping[str, Any]) -> Pass:
         text=None if text is None else str(text),
         reason=str(row.get("invalid") or ""),
         answered=answered,
-        unparsed=not answered and row.get("path") == "generate",
+        unparsed=not answered and generated,
     )
 
 
@@ -245,16 +247,28 @@ def gold_differs(a: Given, b: Given) -> bool:
 
 
 def cluster_labels(
-    a: Side, b: Side, keys: Sequence[Key], cluster: Cluster
+    a: Side, b: Side, keys: Sequence[Key], cluster: Literal["question", "video"]
 ) -> NDArray[np.int64]:
     """Label of each item's cluster; an item without a video is its own."""
     names: dict[tuple[str, str, str], int] = {}
     found = []
-    for key in keys:
-        info = a.items[key].info
-        name = cluster_name(info if info.video_id else b.items[key].info, cluster)
+    for info in _infos(a, b, keys):
+        name = cluster_name(info, cluster)
         found.append(names.setdefault(name, len(names)))
     return np.array(found, np.int64)
+
+
+def chosen_cluster(
+    a: Side, b: Side, keys: Sequence[Key], cluster: Cluster
+) -> Literal["question", "video"]:
+    """Choose what the items of a cluster share: as given, or by what is known."""
+    return choose_cluster(_infos(a, b, keys), cluster)
+
+
+def _infos(a: Side, b: Side, keys: Sequence[Key]) -> list[ItemInfo]:
+    """Items of A, or those of B where only they have the video."""
+    pairs = ((a.items[key].info, b.items[key].info) for key in keys)
+    return [one if one.video_id else other for one, other in pairs]
 
 
 def differences_of(a: Side, b: Side, keys: Sequence[Key]) -> NDArray[np.int64]:

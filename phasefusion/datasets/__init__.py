@@ -6,6 +6,7 @@ question; `load_questions` reads the project's own form and refuses what is wron
 
 from __future__ import annotations
 
+from phasefusion.datasets.anchored import anchored
 from phasefusion.datasets.generic import load_questions
 from phasefusion.datasets.item import Item, SubtitleSource
 from phasefusion.datasets.loading import detect, load, names, read
@@ -17,6 +18,7 @@ __all__ = [
     "Item",
     "Problem",
     "SubtitleSource",
+    "anchored",
     "detect",
     "load",
     "load_questions",

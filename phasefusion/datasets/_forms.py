@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from phasefusion._sources.files import number
 from phasefusion._sources.model import GoldKind, RawQuestion
 from phasefusion._sources.rows import GOLDS, first
 from phasefusion._sources.shapes import UUID, embedded, find_options, tempcompass_asked
@@ -364,7 +365,10 @@ def plain(row: Row) -> Draft:
 
 def _short(fields: object, name: str) -> str:
     value = fields.get(name) if hasattr(fields, "get") else None
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
+    if isinstance(value, str):
+        return value
+    found = number(value)
+    return "" if found is None else f"{found:g}"
 
 
 def stem(name: str) -> str:

@@ -34,7 +34,6 @@ _KNOWN = {
     "subtitles",
 }
 _OPTION_COLUMN = re.compile(r"([A-Z])|(?:option|a)[ _]?(\d+)")
-_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 def load_questions(
@@ -155,13 +154,21 @@ def _objects(path: Path, data: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 def _csv_rows(
     path: Path, text: str, delimiter: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
-    columns = list(reader.fieldnames or ())
+    reader = csv.DictReader(
+        io.StringIO(text, newline=""), delimiter=delimiter, strict=True
+    )
+    begun = 1
+    try:
+        columns = list(reader.fieldnames or ())
+    except csv.Error as error:
+        text = files.torn(path, begun, reader.reader.line_num, str(error))
+        raise DatasetError(text) from None
     if len(set(columns)) != len(columns):
         raise DatasetError(f"{path}, line 1: a column name occurs twice: {columns}")
     if len(columns) == 1:
-        _check_separator(path, columns[0], delimiter)
+        files.check_separator(path, columns[0], delimiter)
     option_columns = _option_columns(columns)
+    begun = reader.line_num + 1
     try:
         for raw in reader:
             where = f"{path}, line {reader.line_num}"
@@ -182,20 +189,11 @@ def _csv_rows(
                 row["options"] = cells
             elif "options" in row:
                 row["options"] = _option_list(row["options"], where)
+            begun = reader.line_num + 1
             yield where, row
     except csv.Error as error:
-        raise DatasetError(f"{path}, line {reader.line_num}: {error}") from None
-
-
-def _check_separator(path: Path, header: str, delimiter: str) -> None:
-    """Say so when a header of one column is one with another separator."""
-    for other, name in _SEPARATORS.items():
-        if other != delimiter and other in header:
-            raise DatasetError(
-                f"{path}, line 1: the columns are separated by {name} ({other!r}), but "
-                f"those of a {path.suffix} file must be by {_SEPARATORS[delimiter]} "
-                f"({delimiter!r}); save it so, or as .jsonl"
-            )
+        text = files.torn(path, begun, reader.reader.line_num, str(error))
+        raise DatasetError(text) from None
 
 
 def _option_columns(columns: Sequence[str]) -> list[str]:

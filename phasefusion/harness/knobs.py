@@ -6,13 +6,17 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from phasefusion.errors import UsageError
-from phasefusion.evaluate import OrdersName, ProtocolName
 from phasefusion.grid import PhaseGrid
+from phasefusion.protocols import Plan, make_plan
+from phasefusion.protocols.registry import OrdersName
 
 __all__ = ["Knobs"]
+
+#: Protocols of which a harness can be given one answer a question.
+ProtocolName: TypeAlias = Literal["phasefusion", "stableeval", "quick"]
 
 _CHOICES = {
     "protocol": get_args(ProtocolName),
@@ -48,8 +52,8 @@ class Knobs:
     seed : int, default 0
         Of shared orders and of ties.
     timestamps : {"true", "frozen", "base"}, default "true"
-        Times of a phase's own frames, those of phase 0 for all phases, or those that
-        the wrapped model makes up itself.
+        Times of a phase's own frames, the middles of equal parts of the video for all
+        phases, or what the wrapped model makes up itself.
     letter_variants : {"sum", "in-context"}, default "sum"
         As for `HFOptionScorer`.
     answer : {"letter", "option"}, default "letter"
@@ -99,7 +103,7 @@ class Knobs:
             raise UsageError(f"n_orders={self.n_orders} must be 1 to 10000")
         if self.dense < 1:
             raise UsageError(f"dense={self.dense} must be >= 1")
-        self.grid()
+        self.plan()
 
     @classmethod
     def split(cls, given: Mapping[str, Any]) -> tuple[Knobs, dict[str, Any]]:
@@ -129,18 +133,33 @@ class Knobs:
         return cls(**values), rest
 
     def grid(self) -> PhaseGrid:
-        """Return the phase grid.
+        """Return the phase grid."""
+        return self.plan().grid
+
+    def plan(self) -> Plan:
+        """Return what is scored of every question.
 
         Raises
         ------
         GridError
-            If it cannot be.
+            If a grid cannot be.
         """
-        n_phases = 1 if self.protocol == "quick" else self.phases
         origin: Any = _ORIGINS.get(self.origin, self.origin)
         by: Any = self.by
         short: Any = self.short
-        return PhaseGrid(self.budget, n_phases, origin, by=by, short=short)
+        orders: Any = self.orders or None
+        return make_plan(
+            self.protocol,
+            budget=self.budget,
+            phases=self.phases,
+            origin=origin,
+            by=by,
+            short=short,
+            orders=orders,
+            n_orders=self.n_orders,
+            dense=self.dense,
+            seed=self.seed,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return what decides the passes, JSON-able: paths and threads do not."""

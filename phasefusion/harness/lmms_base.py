@@ -30,6 +30,7 @@ from phasefusion.scoring.letters import (
     merge_repeats,
 )
 from phasefusion.scoring.protocol import OptionScores, check_orders
+from phasefusion.scoring.times import frame_times
 
 if TYPE_CHECKING:
     from phasefusion.video import Clip
@@ -64,23 +65,17 @@ class PhaseFrames:
 
     @classmethod
     def of(cls, clip: Clip, s: int, timestamps: str) -> PhaseFrames:
-        """Take phase `s` of a clip, with its own times or those of phase 0."""
-        times_s = clip.times_s[0 if timestamps == "frozen" else s]
-        indices = clip.indices[0 if timestamps == "frozen" else s]
-        if len(times_s) > 1:
-            spacing_s = float(times_s[-1] - times_s[0]) / (len(times_s) - 1)
-        else:
-            spacing_s = 1.0
+        """Take phase `s` of a clip, with the times that a scorer would tell."""
+        times = frame_times(clip, s, "frozen" if timestamps == "frozen" else "true")
         if timestamps == "base":
-            return cls(clip.frames[s], None, spacing_s)
-        fps = None if clip.info is None else clip.info.fps
-        rate = float(fps) if fps else 0.0
-        shown: list[Any] = indices.tolist()
-        if not rate or np.abs(indices / rate - times_s).max() > 1e-3:
-            rate, shown = _CLOCK_HZ, (times_s * _CLOCK_HZ).tolist()
-        total = rate * spacing_s * len(shown)  # so that their rate is that of the grid
+            return cls(clip.frames[s], None, times.spacing_s)
+        rate, numbers = times.rate, times.numbers
+        shown: list[Any] = [] if numbers is None else numbers.tolist()
+        if rate is None or numbers is None:
+            rate, shown = _CLOCK_HZ, (times.seconds * _CLOCK_HZ).tolist()
+        total = rate * times.spacing_s * len(shown)  # so that their rate is the grid's
         metadata = {"fps": rate, "frames_indices": shown, "total_num_frames": total}
-        return cls(clip.frames[s], metadata, spacing_s)
+        return cls(clip.frames[s], metadata, times.spacing_s)
 
     def made_up(self) -> dict[str, Any]:
         """Return the metadata that qwen-vl-utils makes up for a list of frames."""

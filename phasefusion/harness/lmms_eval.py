@@ -203,7 +203,6 @@ class _Model(lmms):
                 session.cache,
                 self._identity(),
                 asked.shown.render,
-                frozen=self.knobs.timestamps == "frozen",
             )
         answer = session.answer(asked.item, scorer)
         session.note_doc(

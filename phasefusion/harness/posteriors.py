@@ -6,7 +6,7 @@ import hashlib
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,9 @@ import numpy as np
 import orjson
 from numpy.typing import ArrayLike, NDArray
 
-from phasefusion.errors import RecordError
+from phasefusion._runner import one_phase
+from phasefusion.errors import RecordError, ScoringError
+from phasefusion.scoring.generation import GeneratedAnswers
 from phasefusion.scoring.protocol import OptionScores, check_orders
 
 if TYPE_CHECKING:
@@ -117,8 +119,6 @@ class CachedScorer:
         What else decides the scores: model, precision, versions. JSON-able.
     shown : callable
         From an order to the prompt in that order.
-    frozen : bool, default False
-        Whether all phases are shown with the times of phase 0.
     """
 
     def __init__(
@@ -127,14 +127,11 @@ class CachedScorer:
         cache: PosteriorCache,
         identity: Mapping[str, Any],
         shown: Callable[[Sequence[int]], str],
-        *,
-        frozen: bool = False,
     ) -> None:
         self._scorer = scorer
         self._cache = cache
         self._identity = dict(identity)
         self._shown = shown
-        self._frozen = frozen
         size = getattr(scorer, "frame_size", None)
         if size is not None:  # as for any scorer, there is none when there is none
             self.frame_size = size
@@ -165,8 +162,7 @@ class CachedScorer:
             self._ask(clip, question, options, kept, keys, range(shape[0]), left)
         else:
             for s in np.flatnonzero(left.any(axis=1)).tolist():
-                view = _phase(clip, s, self._frozen)
-                self._ask(view, question, options, kept, keys, [s], left)
+                self._ask(one_phase(clip, s), question, options, kept, keys, [s], left)
         return kept.scores()
 
     def _ask(
@@ -183,6 +179,8 @@ class CachedScorer:
         columns = np.flatnonzero(left[list(phases)].any(axis=0)).tolist()
         orders = kept.orders[columns]
         made = self._scorer.score(clip, question, options, orders=orders)
+        if isinstance(made, GeneratedAnswers):
+            raise ScoringError("generated answers have no posteriors to keep")
         scores = _as_scores(made, orders)
         kept.notes += [note for note in scores.notes if note not in kept.notes]
         for p, s in enumerate(phases):
@@ -239,20 +237,6 @@ class _Kept:
             tuple(self.notes),
             self.pass_notes,
         )
-
-
-def _phase(clip: Clip, s: int, frozen: bool) -> Clip:
-    """One phase alone; with the times of phase 0 where those are shown."""
-    one = slice(s, s + 1)
-    return replace(
-        clip,
-        frames=clip.frames[one],
-        indices=clip.indices[one],
-        times_s=clip.times_s[:1] if frozen else clip.times_s[one],
-        missing=clip.missing[one],
-        damaged=clip.damaged[one],
-        grid=clip.grid.view(s),
-    )
 
 
 def _as_scores(

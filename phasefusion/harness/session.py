@@ -19,14 +19,8 @@ import orjson
 from numpy.typing import NDArray
 
 from phasefusion._cached_clips import as_cache
-from phasefusion._runner import Arm, Runner
-from phasefusion.evaluate import (
-    _ORDERS_OF,
-    _arms,
-    _order_settings,
-    _orders,
-    versions,
-)
+from phasefusion._runner import Runner
+from phasefusion._versions import versions
 from phasefusion.fusion import FusedPosterior, fuse
 from phasefusion.harness.knobs import Knobs
 from phasefusion.harness.posteriors import PosteriorCache
@@ -131,9 +125,7 @@ class Session:
             folder = Path(tempfile.mkdtemp(prefix="phasefusion-"))
             self._remove = weakref.finalize(self, shutil.rmtree, folder, True)
         self.folder = folder
-        self._arms: list[Arm] = _arms(knobs.protocol, knobs.grid(), knobs.dense)
-        kind: Any = knobs.orders or _ORDERS_OF[knobs.protocol]
-        self._order_settings = _order_settings(kind, knobs.n_orders, knobs.seed)
+        self._plan = knobs.plan()
         self._orders: dict[int, NDArray[np.int64]] = {}
         self.cache = PosteriorCache(knobs.cache) if knobs.cache else None
         self._frames = as_cache(knobs.frame_cache) if knobs.frame_cache else None
@@ -149,13 +141,10 @@ class Session:
         return {
             "settings": {
                 "protocol": knobs.protocol,
-                "grid": knobs.grid().to_dict(),
-                "dense": knobs.dense if knobs.protocol == "phasefusion" else None,
-                "arms": [
-                    {"arm": arm.name, "shifted": arm.shifted, **arm.grid.to_dict()}
-                    for arm in self._arms
-                ],
-                "orders": self._order_settings,
+                "grid": self._plan.grid.to_dict(),
+                "dense": self._plan.dense,
+                "arms": [arm.to_dict() for arm in self._plan.arms],
+                "orders": self._plan.orders,
                 "seed": knobs.seed,
                 "on_error": knobs.on_error,
                 "scorer": scorer,
@@ -171,7 +160,7 @@ class Session:
     def orders(self, n_options: int) -> NDArray[np.int64]:
         """Orders of K options, shape (M, K)."""
         if n_options not in self._orders:
-            self._orders[n_options] = _orders(self._order_settings, n_options)
+            self._orders[n_options] = self._plan.orders_of(n_options)
         return self._orders[n_options]
 
     def answer(self, item: Item, scorer: Scorer) -> Answer:
@@ -188,7 +177,7 @@ class Session:
             runner = Runner(
                 scorer=scorer,
                 writer=self._writer,
-                arms=self._arms,
+                arms=self._plan.arms,
                 orders_of={len(item.options): self.orders(len(item.options))},
                 seed=self.knobs.seed,
                 threads=self.knobs.threads,

@@ -137,9 +137,8 @@ class VLMEvalKitModel:
             return ""
         scorer = with_prompt(self._scorer, AsShown(shown))
         if session.cache is not None:
-            frozen = self._knobs.timestamps == "frozen"
             scorer = CachedScorer(
-                scorer, session.cache, self._described(), shown.render, frozen=frozen
+                scorer, session.cache, self._described(), shown.render
             )
         answer = session.answer(item, scorer)
         session.note_doc(

@@ -8,7 +8,7 @@ from typing import Any
 from phasefusion._sources.findings import Findings
 from phasefusion._sources.model import Question
 from phasefusion._sources.questions import Key
-from phasefusion.answers import OUTCOMES
+from phasefusion.answers import LETTERS, OUTCOMES, parse_answer
 from phasefusion.importers.passes import Made
 from phasefusion.importers.report import ArmCounts
 
@@ -94,6 +94,7 @@ def add_findings(
             left = [k for k in questions.values() if not k.gold]
             text = "without the right answer there is no accuracy"
             findings.add("gold missing", text, left[0].question_id if left else "", n)
+    _add_filtered(made, questions, findings)
     for a, b, n in identical_runs([one.record for one in made]):
         findings.add(
             "identical runs",
@@ -108,6 +109,36 @@ def add_findings(
             "the files do not name the videos, so standard errors cannot be clustered "
             "by video",
         )
+
+
+def _add_filtered(
+    made: Sequence[Made], questions: Mapping[Key, Question], findings: Findings
+) -> None:
+    """Say that filtered responses were not read, and where they name other options."""
+    for one in made:
+        filtered = one.record.get("filtered")
+        if not filtered:
+            continue
+        name = one.record["question_id"]
+        findings.add(
+            "filtered response not used",
+            "resps is what the model wrote and is read; filtered_resps of the same "
+            "line is kept beside it, for a filter may draw an option by chance",
+            f"{name}: {filtered[0]!r}",
+        )
+        question = questions.get(item_of(one))
+        shown: Sequence[str] | int = one.record["n_options"]
+        if question is not None and question.options is not None:
+            shown = [question.options[k] for k in one.record["order"]]
+        said = parse_answer(filtered[0], shown)
+        letter = None if said.answer is None else LETTERS[said.answer]
+        if letter != one.letter:
+            findings.add(
+                "filtered response differs",
+                "filtered_resps names another option than the text of the model, or "
+                "one where that names none",
+                f"{name}: {letter or said.outcome}, the text {one.letter or 'none'}",
+            )
 
 
 def identical_runs(

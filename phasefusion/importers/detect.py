@@ -23,7 +23,8 @@ from phasefusion.importers.benchmarks import (
 from phasefusion.importers.harness import read_lmms_eval, read_vlmevalkit
 from phasefusion.importers.logprobs import holds_choices, read_logprobs
 from phasefusion.importers.tables import (
-    is_choice,
+    frames_of,
+    is_run,
     read_csv,
     read_order_sweep,
     read_wide,
@@ -143,6 +144,8 @@ def _of_line(row: Mapping[str, Any]) -> Detected | None:
 
 
 def _is_response(row: Mapping[str, Any]) -> bool:
+    if {"custom_id", "response", "error"} <= set(row):
+        return True  # batch output, of requests that failed too
     inner: Any = row.get("response", row)
     if isinstance(inner, Mapping):
         inner = inner.get("body", inner)
@@ -204,19 +207,23 @@ def _of_table(table: Table) -> Detected:
     if known is not None:
         return Detected(known, _WHY[known])
     runs = _runs(table)
-    if len(runs) >= 2 and not columns & set(PREDICTIONS):
-        return Detected("wide", f"columns of letters: {', '.join(runs[:6])}")
+    several = len(runs) >= 2 or any(frames_of(name) is not None for name in runs)
+    if several and not columns & set(PREDICTIONS):
+        return Detected("wide", f"a column a run: {', '.join(runs[:6])}")
+    if several:
+        also = f"{', '.join(runs[:6])} may be runs, and are read as such by wide"
+        return Detected("csv", f"a table of no harness; {also}")
     return Detected("csv", "a table of no harness")
 
 
 def _runs(table: Table) -> Sequence[str]:
-    known = {"answer", "gold", "label", "gt", "truth", "type"}
+    known = {"answer", "gold", "label", "gt", "truth", "type", *PREDICTIONS}
     return [
         name
         for name in table.columns
         if name not in known
         and len(name) > 1
-        and is_choice([row.get(name, "") for _, row in table.rows])
+        and is_run(name, [row.get(name, "") for _, row in table.rows])
     ]
 
 

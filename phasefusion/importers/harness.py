@@ -126,11 +126,14 @@ def _lmms_answers(
     question: RawQuestion,
 ) -> Iterator[tuple[RawAnswer, bool]]:
     """Yield the passes of a line: one, or one a repeat."""
-    raw = row.get("resps", row.get("filtered_resps"))
+    raw, filtered = row.get("resps"), _flat(row.get("filtered_resps"))
+    # What the model wrote goes first: a filter may draw an option by chance.
+    if raw is None or not any(_flat(raw)):
+        raw = row.get("filtered_resps", raw)
     harness = _lmms_scores(row)
     extra = {}
-    if "resps" in row and row.get("filtered_resps") != row["resps"]:
-        extra["filtered"] = _flat(row.get("filtered_resps"))[:1]
+    if any(filtered) and filtered != _flat(raw):
+        extra["filtered"] = filtered[:1]
     common: dict[str, Any] = {
         "where": where,
         "line": line,

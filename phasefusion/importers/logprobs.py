@@ -227,7 +227,6 @@ def _answers(
         raise DatasetError(
             f"{where}: has no response: neither choices, outputs nor prompt_logprobs"
         )
-    error = dotted(row, "error.message")
     choices = _choices(response)
     for i, choice in enumerate(choices or [{}]):
         text, positions = _generated(choice)
@@ -236,8 +235,9 @@ def _answers(
             positions = _prompt_positions(response, choice)[-1:]
             if positions:
                 extra["logprobs_of"] = "prompt"
-        if isinstance(error, str):
-            extra["error"] = error
+        failed = "" if choices or positions else _failure(row)
+        if failed:
+            extra["error"] = failed
         yield RawAnswer(
             where=where,
             line=line,
@@ -245,6 +245,7 @@ def _answers(
             question_id=question.question_id,
             benchmark=question.benchmark,
             text=text,
+            failed=f"request failed: {failed}" if failed else "",
             arm=f"repeat {i + 1}" if len(choices) > 1 else None,
             displayed=question.options,
             tokens=tuple((one.token, one.tokens) for one in positions),
@@ -262,6 +263,29 @@ def _response(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if "error" in row or isinstance(row.get("response"), Mapping):
         return {}
     return None
+
+
+def _failure(row: Mapping[str, Any]) -> str:
+    """Say why a request has no response: what the server said, and its status.
+
+    >>> _failure({"response": {"status_code": 500}, "error": {"message": "late"}})
+    'late (status 500)'
+    """
+    for name in (
+        *("error.message", "response.body.error.message", "response.body.message"),
+        *("response.body.error", "response.error", "error.code", "error"),
+    ):
+        said = dotted(row, name)
+        if isinstance(said, str) and said.strip():
+            break
+    else:
+        said = ""
+    status = whole(dotted(row, "response.status_code"))
+    code = "" if status in (None, 200) else f"status {status}"
+    said = " ".join(said.split())
+    if not said and not code:
+        return "no reason given" if "error" in row or "response" in row else ""
+    return f"{said} ({code})" if said and code else said or code
 
 
 def holds_choices(value: object) -> bool:
@@ -290,6 +314,7 @@ def _choices(response: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _generated(choice: Mapping[str, Any]) -> tuple[str | None, list[_Position]]:
     text = text_of(dotted(choice, "message.content"))
     text = text_of(choice.get("text")) if text is None else text
+    text = text_of(dotted(choice, "message.refusal")) if text is None else text
     logprobs = choice.get("logprobs")
     if isinstance(logprobs, list):
         return text, [p for p in map(_vllm_position, logprobs) if p is not None]

@@ -390,6 +390,8 @@ def _parse(raw: RawAnswer, question: Question, order: Sequence[int]) -> ParsedAn
         None if question.options is None else tuple(question.options[k] for k in order)
     )
     index = position_of(raw, shown)
+    if raw.failed and raw.text is None and index is None:
+        return ParsedAnswer(None, "missing", reason=raw.failed)
     if index is None:
         return parse_answer(raw.text, question.n_options if shown is None else shown)
     if not 0 <= index < question.n_options:

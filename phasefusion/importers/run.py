@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from phasefusion._sources.files import TABLES, read_table
 from phasefusion._sources.findings import Findings
 from phasefusion._sources.model import (
     Question,
@@ -42,10 +43,9 @@ from phasefusion.importers.passes import (
     make_passes,
 )
 from phasefusion.importers.report import ImportReport
+from phasefusion.importers.tables import no_answers
 from phasefusion.records import RunWriter, pass_key
-
-#: What `protocol` is in the run.json of an imported run.
-PROTOCOL = "imported"
+from phasefusion.records.files import IMPORTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +203,7 @@ def import_run(
     if not answers:
         raise DatasetError(
             f"{paths[0]}: holds questions but no predictions (taken for {detected[0]})"
+            f"{_remedy(paths[0])}"
         )
     raws = _raw_questions(readings, questions, gold, settings, findings)
     resolved = _resolve(raws, settings, findings)
@@ -242,6 +243,13 @@ def import_run(
             one.record for one in made if pass_key(one.record) not in writer.done
         )
     return Imported(Path(out), result)
+
+
+def _remedy(path: Path) -> str:
+    """Say what to do with a table that holds no predictions."""
+    if path.suffix.lower() not in (*TABLES, ".xlsx", ".xlsm"):
+        return ""
+    return f"; {no_answers(read_table(path))}"
 
 
 def _paths(files: str | Path | Sequence[str | Path], arms: Sequence[str]) -> list[Path]:
@@ -402,7 +410,7 @@ def _description(
     several = any(one.record["order"] != sorted(one.record["order"]) for one in made)
     return {
         "settings": {
-            "protocol": PROTOCOL,
+            "protocol": IMPORTED,
             "format": report.format,
             "orders": {"kind": "recorded" if several else "identity"},
             "seed": 0,

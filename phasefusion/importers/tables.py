@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from phasefusion._sources.files import (
+    Table,
     number,
     number_list,
     read_json,
@@ -282,12 +283,12 @@ def read_wide(path: Path, settings: Settings) -> Reading:
         for name in table.columns
         if name not in used
         and name not in LETTERS
-        and is_choice([row.get(name, "") for _, row in table.rows])
+        and is_run(name, [row.get(name, "") for _, row in table.rows])
     ]
     if not runs:
         raise DatasetError(
-            f"{path}: no column holds option letters alone; columns are "
-            f"{', '.join(table.columns)}"
+            f"{path}: no column holds the answers of a run: option letters, or texts "
+            f"under a name such as 16f; {no_answers(table)}"
         )
     runs.sort(key=lambda name: (frames_of(name) is None, frames_of(name) or 0))
     questions = [
@@ -320,6 +321,42 @@ def is_choice(cells: list[str]) -> bool:
     """
     given = [cell.strip() for cell in cells if cell.strip()]
     return bool(given) and all(_CHOICE.fullmatch(cell) for cell in given)
+
+
+def is_run(name: str, cells: list[str]) -> bool:
+    """Whether a column holds the answers of a run: letters, or texts by frames.
+
+    Numbers under such a name are no answers: they may be scores as well as indices.
+
+    >>> is_run("16f", ["It is A", "B"]), is_run("said", ["A"]), is_run("16f", ["1"])
+    (True, True, False)
+    """
+    given = [cell for cell in cells if cell.strip()]
+    if is_choice(given):
+        return True
+    named = frames_of(name) is not None
+    return named and any(number(cell) is None for cell in given)
+
+
+def no_answers(table: Table) -> str:
+    """Say what to do with a table in which no answers are found."""
+    numeric = [
+        name
+        for name in table.columns
+        if frames_of(name) is not None
+        and any(number(row.get(name)) is not None for _, row in table.rows)
+    ]
+    if numeric:
+        return (
+            f"{', '.join(numeric[:6])} hold numbers, which can be scores: a run is "
+            "made of answers. With one column a run (format wide) put the option "
+            "letter that was answered into every cell"
+        )
+    return (
+        "name the column that holds them (--map answer=COLUMN), or with one column a "
+        f"run put option letters into it and read it as wide; it has "
+        f"{', '.join(table.columns)}"
+    )
 
 
 def frames_of(name: str) -> int | None:
@@ -418,6 +455,8 @@ __all__ = [
     "FIELDS",
     "frames_of",
     "is_choice",
+    "is_run",
+    "no_answers",
     "number",
     "read_csv",
     "read_order_sweep",

@@ -152,6 +152,7 @@ _SAME_RULES = {"qwen2_5_vl": "qwen2_vl"}
 _VIDEO_TWINS = {
     "Qwen2VLImageProcessor": ("Qwen2VLVideoProcessor", "Qwen3VLVideoProcessor"),
     "GotOcr2ImageProcessor": ("InternVLVideoProcessor",),
+    "LlavaNextImageProcessor": ("LlavaNextVideoVideoProcessor",),
     "LlavaNextVideoImageProcessor": ("LlavaNextVideoVideoProcessor",),
     "LlavaOnevisionImageProcessor": ("LlavaOnevisionVideoProcessor",),
     "SmolVLMImageProcessor": ("SmolVLMVideoProcessor",),
@@ -454,7 +455,7 @@ def _planes(
         resizes, fields = _idefics(values, about.kind)
         if not resized:
             raise FrameError("a preprocessor file with do_resize: false is not served")
-    elif about.family == "internvl" and _has_tiles(values):
+    elif about.family == "internvl" and about.kind == "image" and _has_tiles(values):
         rule = size_rule(values["size"], int_is_square=about.int_is_square)
         if not isinstance(rule, Exact):
             raise FrameError(f"size {values['size']!r}: tiles need height and width")

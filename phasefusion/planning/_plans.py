@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from phasefusion._wording import counted
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import half_up
 from phasefusion.stats._numbers import fraction_in
@@ -164,8 +165,8 @@ def percent_of(value: float) -> str:
 def items_of(n: int, design: Design) -> str:
     """Say how many items, and in how many clusters when they come in clusters."""
     if design.cluster_size == 1.0:
-        return f"{n} items"
-    return f"{n} items in {design.clusters(n)} clusters"
+        return counted(n, "item")
+    return f"{counted(n, 'item')} in {counted(design.clusters(n), 'cluster')}"
 
 
 def design_rows(design: Design) -> list[tuple[str, str]]:

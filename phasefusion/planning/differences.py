@@ -27,6 +27,7 @@ from phasefusion.planning._plans import (
     solve,
 )
 from phasefusion.stats._answers import check_choice
+from phasefusion.stats._exact import binomial_cdf
 from phasefusion.stats._numbers import fraction_in
 
 Test: TypeAlias = Literal["exact", "mid-p"]
@@ -365,8 +366,6 @@ def _exact_power(
     arm, b ~ Bin(D, (1 + difference / discordance) / 2). For a given D the test rejects
     when b or D - b is at most a critical count.
     """
-    from scipy.special import bdtr
-
     if n < 1:
         return 0.0
     discordant, chance = pmf_range(n, discordance)
@@ -374,7 +373,7 @@ def _exact_power(
     share = 0.5 * (1.0 + difference / discordance)
     used = critical >= 0
     k, d = critical[used], discordant[used]
-    rejected = bdtr(k, d, share) + bdtr(k, d, 1.0 - share)
+    rejected = binomial_cdf(k, d, share) + binomial_cdf(k, d, 1.0 - share)
     return float(min(1.0, np.dot(chance[used], rejected)))
 
 
@@ -413,14 +412,14 @@ def _pvalue(
     least: NDArray[np.float64], n: NDArray[np.float64], test: Test
 ) -> NDArray[np.float64]:
     """P-value of the smaller count of n discordant items; 0 of the count -1."""
-    from scipy.special import bdtr
-
     inside = (least >= 0.0) & (2.0 * least < n)
     k = np.where(inside, least, 0.0)
     whole = np.maximum(n, 1.0).astype(np.int64)
-    upto = bdtr(k, whole, 0.5)
+    upto = binomial_cdf(k, whole, 0.5)
     below = upto
     if test == "mid-p":  # half of what was seen counts
-        below = np.where(k > 0.0, bdtr(np.maximum(k - 1.0, 0.0), whole, 0.5), 0.0)
+        below = np.where(
+            k > 0.0, binomial_cdf(np.maximum(k - 1.0, 0.0), whole, 0.5), 0.0
+        )
     found = np.where(inside, np.minimum(upto + below, 1.0), 1.0)
     return np.asarray(np.where(least < 0.0, 0.0, found))

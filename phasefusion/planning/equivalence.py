@@ -27,6 +27,7 @@ from phasefusion.planning._plans import (
     smallest_n,
     solve,
 )
+from phasefusion.stats._exact import binomial_cdf
 from phasefusion.stats._numbers import fraction_in
 
 #: Below so many items everything is enumerated.
@@ -334,6 +335,18 @@ def _plan(
     )
 
 
+def clusters_without_difference(margin: float, alpha: float) -> int:
+    """Count the clusters without any difference that certify a margin.
+
+    The least G with ``(1 - margin)**G < alpha``: what `stats.tost` asks for where
+    nothing varies.
+    """
+    if margin >= 1.0:
+        return 1
+    least = max(1, math.floor(math.log(alpha) / math.log1p(-margin)))
+    return least if (1.0 - margin) ** least < alpha else least + 1
+
+
 def expected_half_width(
     n: int, discordance: float, difference: float, alpha: float, design: Design
 ) -> float:
@@ -429,30 +442,27 @@ def _exact_power(
 
     Of n items D are discordant, D ~ Bin(n, discordance), and b of them favour the first
     arm, b ~ Bin(D, (1 + difference / discordance) / 2). For a given D the test passes
-    when the net difference 2 b - D is small enough: two binomial tails less.
+    when the net difference 2 b - D is small enough: two binomial tails less. Without a
+    discordant item it passes when there are enough clusters.
     """
-    from scipy.special import bdtr, stdtrit
+    from scipy.special import stdtrit
 
     t = -float(stdtrit(df, alpha))
     discordant, chance = pmf_range(n, discordance)
     share = 0.5 * (1.0 + difference / discordance)
+    if df + 1 < clusters_without_difference(margin, alpha):
+        # without a discordant item there is no variance, and too few to do without
+        chance = np.where(discordant == 0, 0.0, chance)
     if margin * (1.0 + t * t / (n - 1)) >= 1.0 or n < _FEW:
         return _enumerated(n, t, margin, discordant, chance, share)
     largest = _largest_net(n, t, margin, discordant)
     # -k <= 2 b - D <= k is ceil((D - k) / 2) <= b <= floor((D + k) / 2)
     below = np.ceil((discordant - largest) / 2.0) - 1.0
     upto = np.floor((discordant + largest) / 2.0)
-    inside = _cdf(bdtr, upto, discordant, share) - _cdf(bdtr, below, discordant, share)
+    inside = binomial_cdf(upto, discordant, share)
+    inside = inside - binomial_cdf(below, discordant, share)
     inside = np.where(largest >= 0, inside, 0.0)
     return float(min(1.0, max(0.0, np.dot(chance, inside))))
-
-
-def _cdf(
-    bdtr: np.ufunc, k: NDArray[np.float64], n: NDArray[np.int64], share: float
-) -> NDArray[np.float64]:
-    """P(Bin(n, share) <= k) for any whole k."""
-    inner = bdtr(np.clip(k, 0.0, np.maximum(n - 1, 0)), np.maximum(n, 1), share)
-    return np.asarray(np.where(k < 0, 0.0, np.where(k >= n, 1.0, inner)))
 
 
 def _passes(

@@ -7,16 +7,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._wording import counted
 from phasefusion.errors import RecordError, StatisticsError
 from phasefusion.planning._plans import Design, to_json
 from phasefusion.records import read_passes, read_run
 from phasefusion.report import tables
-from phasefusion.report.items import Column, cluster_name, contributions
+from phasefusion.report.items import (
+    CLUSTERS,
+    Cluster,
+    Column,
+    choose_cluster,
+    cluster_name,
+    contributions,
+)
 from phasefusion.report.sections import UNDEFINED, Section
 from phasefusion.report.table import Table, build
 from phasefusion.stats import Auroc, ClusteredMean, auroc, clustered_mean
@@ -27,13 +35,12 @@ from phasefusion.stats.clustered import effective_interval
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-Cluster: TypeAlias = Literal["auto", "question", "video"]
-_CLUSTERS = ("auto", "question", "video")
 _AGAINST = ("single", "union", "dense", "vote")
 _RESAMPLES = 2000
 _NOTE = (
-    "95 % intervals: of rates Wilson's for the effective items, of design effects and "
-    "ICC percentiles over resampled clusters."
+    "95 % intervals: of rates Wilson's for the effective items, of differences CR1 "
+    "with t (exact where nothing differs), of design effects and ICC percentiles over "
+    "resampled clusters."
 )
 #: Resampled clusters that are held at a time.
 _ROOM = 2_000_000
@@ -65,7 +72,8 @@ class Measured:
     ----------
     mean : Estimate
         Of a rate the interval is Wilson's of as many independent items as the items are
-        worth, of anything else that of `stats.clustered_mean`.
+        worth, of a difference and anything else that of `stats.clustered_mean`, which
+        is exact where no item differs.
     design_effect : Estimate
         Variance with clusters (CR1) over that of independent items; percentiles over
         resampled clusters. 1 without an interval where every item is its own cluster.
@@ -156,6 +164,8 @@ class Pilot:
     pairs : tuple of PairEstimate
     auroc : dict of str to Auroc
         How well the margin of one plain pass ranks order flips, by arm.
+    notices : tuple of str
+        What the pilot cannot say, and what to do about it.
     seed : int
         Of the resampled clusters.
     """
@@ -167,6 +177,7 @@ class Pilot:
     rates: dict[str, Measured]
     pairs: tuple[PairEstimate, ...]
     auroc: dict[str, Auroc]
+    notices: tuple[str, ...]
     seed: int
 
     def pair(
@@ -228,21 +239,24 @@ class Pilot:
 
     def _title(self) -> str:
         return (
-            f"Pilot: {', '.join(self.runs)}; {self.n} items in {self.n_clusters} "
-            f"clusters by {self.cluster}"
+            f"Pilot: {', '.join(self.runs)}; {counted(self.n, 'item')} in "
+            f"{counted(self.n_clusters, 'cluster')} by {self.cluster}"
         )
 
+    def _lines(self) -> list[str]:
+        return [f"note: {notice}" for notice in self.notices]
+
     def __rich__(self) -> RenderableType:
-        return tables.rich(self._title(), (), self.sections())
+        return tables.rich(self._title(), self._lines(), self.sections())
 
     def _repr_html_(self) -> str:
-        return tables.html(self._title(), (), self.sections())
+        return tables.html(self._title(), self._lines(), self.sections())
 
     def __repr__(self) -> str:
         return (
-            f"Pilot({', '.join(self.runs)}: {self.n} items in {self.n_clusters} "
-            f"clusters by {self.cluster}, {len(self.rates)} rates, {len(self.pairs)} "
-            "pairs)"
+            f"Pilot({', '.join(self.runs)}: {counted(self.n, 'item')} in "
+            f"{counted(self.n_clusters, 'cluster')} by {self.cluster}, "
+            f"{counted(len(self.rates), 'rate')}, {counted(len(self.pairs), 'pair')})"
         )
 
 
@@ -268,8 +282,8 @@ def pilot(
     *runs : Run, str or Path
         Run folders, as of several models on the same questions.
     cluster : {'auto', 'question', 'video'}, default 'auto'
-        What items of one cluster share; by default the video where several questions
-        have the same, else the question.
+        What items of one cluster share; by default, as in `compare`, the video where
+        several questions are about one, else the question. The result says which.
     n_resamples, seed : int
         Of the clusters, for the intervals of design effects and ICC.
 
@@ -286,28 +300,29 @@ def pilot(
     StatisticsError
         If no run is given.
     """
-    check_choice(cluster, _CLUSTERS, "cluster")
+    check_choice(cluster, CLUSTERS, "cluster")
     if not runs:
         raise StatisticsError("give at least one run")
     folders = [Path(getattr(run, "path", run)) for run in runs]
     tables = [_table(folder) for folder in folders]
     items = [info for table in tables for info in table.items]
-    by_video = [cluster_name(info, "video") for info in items]
-    by_question = [cluster_name(info, "question") for info in items]
-    chosen: Literal["question", "video"] = "question"
-    if cluster == "video" or (
-        cluster == "auto" and len(set(by_video)) < len(set(by_question))
-    ):
-        chosen = "video"
-    names = by_video if chosen == "video" else by_question
+    chosen = choose_cluster(items, cluster)
+    names = [cluster_name(info, chosen) for info in items]
     flat = np.array(["\0".join(name) for name in names])
     labels, group = np.unique(flat, return_inverse=True)
     group = group.astype(np.int64)
     measured = _Columns(tables)
 
-    def made(values: Column) -> Measured:
-        return measure(values, group, n_resamples=n_resamples, seed=seed)
+    def made(values: Column, *, signed: bool = False) -> Measured:
+        return measure(values, group, signed=signed, n_resamples=n_resamples, seed=seed)
 
+    made_pairs = tuple(
+        PairEstimate(
+            arm, against, of, made(difference, signed=True), made(abs(difference))
+        )
+        for arm, against, of, difference in measured.pairs()
+        if not np.isnan(difference).all()
+    )
     return Pilot(
         runs=tuple(map(str, folders)),
         cluster=chosen,
@@ -318,14 +333,45 @@ def pilot(
             for name, values in measured.rates().items()
             if not np.isnan(values).all()
         },
-        pairs=tuple(
-            PairEstimate(arm, against, of, made(difference), made(abs(difference)))
-            for arm, against, of, difference in measured.pairs()
-            if not np.isnan(difference).all()
-        ),
+        pairs=made_pairs,
+        notices=_notices(tables, measured.arms, made_pairs),
         auroc=measured.auroc(group),
         seed=seed,
     )
+
+
+def _notices(
+    tables: Sequence[Table], shared: Sequence[str], pairs: Sequence[PairEstimate]
+) -> tuple[str, ...]:
+    """Say why there are no pairs, and which of them differ on no item."""
+    found = []
+    if not pairs:
+        have = list(dict.fromkeys(arm for t in tables for arm, _ in t.arms))
+        lacking = "no two arms on the same questions with gold"
+        if len(have) == 1:
+            lacking = f"one arm only, {have[0]}"
+        elif len(tables) > 1 and len(shared) < 2:
+            lacking = (
+                f"no two arms that all of the runs have (they have {', '.join(have)})"
+            )
+        found.append(
+            f"{lacking}: differences of arms, discordance and the plans for them "
+            "cannot be estimated. Give a run with both arms (phasefusion run makes "
+            "single, fusion, union and dense; a wide table has a column an arm), "
+            "compare two runs with phasefusion compare, or give the numbers: "
+            "phasefusion plan equivalence --margin 2.5 --discordance 14"
+        )
+    same = [
+        f"{pair.arm} - {pair.against} ({pair.of})"
+        for pair in pairs
+        if pair.discordance.mean.value == 0.0
+    ]
+    if same:
+        found.append(
+            f"no item differs for {', '.join(same)}: the intervals are exact ones for "
+            "clusters without a difference, and plans go by the upper discordance"
+        )
+    return tuple(found)
 
 
 def _table(folder: Path) -> Table:
@@ -343,6 +389,11 @@ class _Columns:
         self._parts = [contributions(table) for table in tables]
         arms = [part.arms for part in self._parts]
         self._arms = [arm for arm in arms[0] if all(arm in other for other in arms)]
+
+    @property
+    def arms(self) -> list[str]:
+        """Arms that all runs have, but the phase views."""
+        return [arm for arm in self._arms if not arm.startswith("phase ")]
 
     def _stack(self, name: str, arm: str) -> Column:
         found = []
@@ -369,7 +420,7 @@ class _Columns:
         self,
     ) -> list[tuple[str, str, Literal["accuracy", "half-step change"], Column]]:
         """Fusion against the others, or without it every pair of arms."""
-        arms = [arm for arm in self._arms if not arm.startswith("phase ")]
+        arms = self.arms
         chosen = list(itertools.combinations(arms, 2))
         if "fusion" in arms:
             chosen = [("fusion", other) for other in _AGAINST if other in arms]
@@ -410,6 +461,7 @@ def measure(
     values: ArrayLike,
     cluster: ArrayLike | None = None,
     *,
+    signed: bool = False,
     n_resamples: int = _RESAMPLES,
     seed: int = 0,
 ) -> Measured:
@@ -422,6 +474,9 @@ def measure(
         left out.
     cluster : array_like, shape (n,), optional
         Label of each item's cluster; every item its own by default.
+    signed : bool, default False
+        The values are differences in [-1, 1], whatever signs they happen to have: their
+        interval is symmetric about no difference when none was seen.
     n_resamples : int, default 2000
     seed : int, default 0
 
@@ -433,7 +488,8 @@ def measure(
     Raises
     ------
     StatisticsError
-        If the columns differ in length or hold infinities, or n_resamples is below 1.
+        If the columns differ in length or hold infinities, signed values are beyond 1,
+        or n_resamples is below 1.
 
     References
     ----------
@@ -453,7 +509,7 @@ def measure(
     group, _ = clusters(cluster, len(given))
     kept = ~np.isnan(given)
     x, labels = given[kept], np.unique(group[kept], return_inverse=True)[1]
-    mean = clustered_mean(x, labels)
+    mean = clustered_mean(x, labels, limits=(-1.0, 1.0) if signed else None)
     sizes = np.bincount(labels)
     nan = float("nan")
     if len(sizes) == len(x):  # every item is its own cluster
@@ -464,7 +520,7 @@ def measure(
         ).astype(np.float64)
         effect, icc = _spread(sums, n_resamples, seed)
     return Measured(
-        mean=_mean_estimate(mean, x, effect.value),
+        mean=_mean_estimate(mean, x, effect.value, signed),
         design_effect=effect,
         icc=icc,
         n=len(x),
@@ -473,9 +529,11 @@ def measure(
     )
 
 
-def _mean_estimate(made: ClusteredMean, x: Column, effect: float) -> Estimate:
+def _mean_estimate(
+    made: ClusteredMean, x: Column, effect: float, signed: bool
+) -> Estimate:
     """Wilson's interval of the effective items for rates, else the clustered one."""
-    if len(x) and x.min() >= 0.0 and x.max() <= 1.0:
+    if not signed and len(x) and x.min() >= 0.0 and x.max() <= 1.0:
         found = effective_interval(made.mean, made.n, made.n_clusters, effect, 0.95)
         return Estimate(made.mean, found.low, found.high)
     return Estimate(made.mean, made.low, made.high)

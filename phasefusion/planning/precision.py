@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._wording import counted
 from phasefusion.errors import StatisticsError
 from phasefusion.planning._binomial import pmf_range
 from phasefusion.planning._plans import (
@@ -235,7 +236,7 @@ class FloorPlan(Plan):
     def rows(self) -> list[tuple[str, str]]:
         """Label and value of everything it says, as text."""
         found = [
-            ("sample", f"{self.n} items run twice"),
+            ("sample", f"{counted(self.n, 'item')} run twice"),
             (
                 f"floor, if none changes, at {100 * self.confidence_level:g} %",
                 f"below {percent_of(self.upper)}",

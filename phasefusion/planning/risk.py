@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._wording import counted
 from phasefusion.errors import StatisticsError
 from phasefusion.planning._plans import Plan, percent_of
 from phasefusion.stats import smallest_certifiable
+from phasefusion.stats._exact import binomial_cdf
 from phasefusion.stats._numbers import fraction_in
 
-#: No plan allows more errors; taken a chunk at a time.
+#: No plan allows more errors.
 _MOST_ERRORS = 1 << 20
-_CHUNK = 4096
+#: Numbers of errors below one that reaches the power, in which a lower one is sought.
+_CHUNK = 256
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -58,13 +60,13 @@ class RiskPlan(Plan):
         if self.allowed_errors < 0:
             allowed = f"none certify: at least {self.n_min} items are needed"
         return [
-            ("sample", f"{self.n} items at the strictest threshold"),
+            ("sample", f"{counted(self.n, 'item')} at the strictest threshold"),
             ("risk to control", percent_of(self.alpha)),
             ("with error probability", percent_of(self.delta)),
             ("true risk", percent_of(self.risk)),
             ("errors allowed", allowed),
             ("chance to certify", percent_of(self.power)),
-            ("smallest sample, without errors", f"{self.n_min} items"),
+            ("smallest sample, without errors", counted(self.n_min, "item")),
         ]
 
 
@@ -132,8 +134,6 @@ def risk_items(
     >>> risk_items(alpha=0.2, delta=0.1, risk=0.1).n
     63
     """
-    from scipy.special import bdtr
-
     n_min = smallest_certifiable(alpha, delta)
     fraction_in(risk, "risk", closed=True)
     fraction_in(power, "power")
@@ -142,16 +142,32 @@ def risk_items(
             f"the true risk is {risk:g}; a risk of {alpha:g} is certified only by "
             "mistake"
         )
-    for first in range(0, _MOST_ERRORS, _CHUNK):
-        errors = np.arange(first, first + _CHUNK)
+
+    def chances(
+        errors: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         sizes = _least_sizes(errors, alpha, delta)
-        enough = np.flatnonzero(bdtr(errors, sizes, risk) >= power)
-        if len(enough):
-            return _plan(int(sizes[enough[0]]), alpha, delta, risk, n_min, power)
-    raise StatisticsError(
-        f"more than {int(sizes[-1])} items at the strictest threshold would be needed; "
-        "ask for less"
-    )
+        return sizes, np.asarray(binomial_cdf(errors, sizes, risk) >= power)
+
+    low, high = -1, 0
+    while not chances(np.array([high]))[1][0]:
+        if high >= _MOST_ERRORS:
+            size = int(_least_sizes(np.array([high]), alpha, delta)[0])
+            raise StatisticsError(
+                f"more than {size} items at the strictest threshold would be needed; "
+                "ask for less"
+            )
+        low, high = high, min(2 * high + 1, _MOST_ERRORS)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if chances(np.array([middle]))[1][0]:
+            high = middle
+        else:
+            low = middle
+    # whole sizes make the chance a saw, which may reach the power a few errors earlier
+    errors = np.arange(max(0, high - _CHUNK), high + 1)
+    sizes, enough = chances(errors)
+    return _plan(int(sizes[np.argmax(enough)]), alpha, delta, risk, n_min, power)
 
 
 def _least_sizes(
@@ -161,15 +177,13 @@ def _least_sizes(
 
     With k errors allowed the chance to certify falls in n, so no other n matters.
     """
-    from scipy.special import bdtr
-
     fails, passes = errors.copy(), errors + 1
-    while (late := bdtr(errors, passes, alpha) > delta).any():
+    while (late := binomial_cdf(errors, passes, alpha) > delta).any():
         fails[late] = passes[late]
         passes[late] *= 2
     while (wide := passes - fails > 1).any():
         middle = np.where(wide, (fails + passes) // 2, passes)
-        good = bdtr(errors, middle, alpha) <= delta
+        good = binomial_cdf(errors, middle, alpha) <= delta
         passes = np.where(good, middle, passes)
         fails = np.where(good, fails, middle)
     return passes
@@ -177,15 +191,14 @@ def _least_sizes(
 
 def allowed_errors(n: int, alpha: float, delta: float) -> int:
     """Return the most errors k with P(Bin(n, alpha) <= k) <= delta; -1 for none."""
-    from scipy.special import bdtr, bdtrik
-
-    start = float(bdtrik(delta, n, alpha))
-    k = -1 if math.isnan(start) else max(-1, min(math.floor(start), n - 1))
-    while k + 1 < n and float(bdtr(k + 1, n, alpha)) <= delta:
-        k += 1
-    while k >= 0 and float(bdtr(k, n, alpha)) > delta:
-        k -= 1
-    return k
+    passes, fails = -1, n  # all n being errors shows nothing
+    while fails - passes > 1:
+        middle = (passes + fails) // 2
+        if float(binomial_cdf(middle, n, alpha)) <= delta:
+            passes = middle
+        else:
+            fails = middle
+    return passes
 
 
 def _plan(
@@ -196,8 +209,6 @@ def _plan(
     n_min: int,
     target: float | None,
 ) -> RiskPlan:
-    from scipy.special import bdtr
-
     k = allowed_errors(n, alpha, delta)
-    power = 0.0 if k < 0 else float(bdtr(k, n, risk))
+    power = 0.0 if k < 0 else float(binomial_cdf(k, n, risk))
     return RiskPlan(n, alpha, delta, risk, k, power, n_min, target)

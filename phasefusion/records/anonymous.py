@@ -12,7 +12,14 @@ from typing import Any
 
 from phasefusion.errors import RecordError
 from phasefusion.records import _json
-from phasefusion.records.files import FORMAT, PASSES_FILE, RUN_FILE, write_whole
+from phasefusion.records.files import (
+    ARMS,
+    FORMAT,
+    IMPORTED,
+    PASSES_FILE,
+    RUN_FILE,
+    write_whole,
+)
 from phasefusion.records.lines import Row
 from phasefusion.records.tables import (
     _file_of,
@@ -28,10 +35,8 @@ KEPT: tuple[str, ...] = (
     *("budget", "n_phases", "origin", "phase", "phase_index", "n_frames"),
     *("duration_s", "frame_indices", "frame_times_s", "damaged_frames"),
     *("same_options", "order", "logprobs", "answer", "path", "option_mass"),
-    *("seconds", "invalid"),
+    *("seconds", "decode_seconds", "invalid"),
 )
-#: Arms of a protocol; any other name is an importer's, and may be a path.
-_ARMS = ("phase", "single", "union", "dense")
 #: Of the settings in run.json.
 _SETTINGS = ("protocol", "grid", "dense", "arms", "orders", "seed", "on_error")
 #: Of the scorer's description: neither its paths nor the texts of its prompt.
@@ -118,6 +123,7 @@ def export_anonymous(
     new_id = _hasher(salt or secrets.token_hex(32)) if hash_ids else None
     left_out: dict[str, int] = {}
     arms: dict[str, str] = {}
+    own = _own_arms(run or {})
     n = 0
     with replacing(target) as file:
         for _, rows in valid_blocks(_file_of(source), blocks):
@@ -125,17 +131,31 @@ def export_anonymous(
                 for name in row.keys() - names:
                     left_out[name] = left_out.get(name, 0) + 1
                 kept = _stripped(row, names, new_id)
-                kept["arm"] = _arm(row["arm"], arms)
+                kept["arm"] = _arm(row["arm"], own, arms)
                 file.write(_json.dumps(kept) + b"\n")
             n += len(rows)
     if run is not None and target.name == PASSES_FILE:
-        write_whole(target.parent / RUN_FILE, _stripped_run(run, arms))
+        write_whole(target.parent / RUN_FILE, _stripped_run(run, own, arms))
     return Exported(out, n, dict(sorted(left_out.items())), hash_ids, arms)
 
 
-def _arm(name: str, renamed: dict[str, str]) -> str:
+def _own_arms(run: Mapping[str, Any]) -> set[str]:
+    """Return the names of arms that a protocol has given."""
+    settings = run.get("settings") or {}
+    found = set(ARMS)
+    if settings.get("protocol", IMPORTED) != IMPORTED:  # or an arm may be a path
+        given = settings.get("arms")
+        found |= {
+            one["arm"]
+            for one in (given if isinstance(given, list) else [])
+            if isinstance(one, dict) and isinstance(one.get("arm"), str)
+        }
+    return found
+
+
+def _arm(name: str, own: set[str], renamed: dict[str, str]) -> str:
     """Return the name of an arm that may be seen."""
-    if name in _ARMS:
+    if name in own:
         return name
     return renamed.setdefault(name, f"run {len(renamed) + 1}")
 
@@ -172,13 +192,15 @@ def _hasher(salt: str) -> Callable[[str, str, str], str]:
     return new_id
 
 
-def _stripped_run(run: Mapping[str, Any], arms: dict[str, str]) -> dict[str, Any]:
+def _stripped_run(
+    run: Mapping[str, Any], own: set[str], arms: dict[str, str]
+) -> dict[str, Any]:
     settings = run.get("settings") or {}
     scorer = settings.get("scorer") or {}
     kept = {name: settings[name] for name in _SETTINGS if name in settings}
     if isinstance(kept.get("arms"), list):
         kept["arms"] = [
-            one | {"arm": _arm(one["arm"], arms)}
+            one | {"arm": _arm(one["arm"], own, arms)}
             for one in kept["arms"]
             if isinstance(one, dict) and isinstance(one.get("arm"), str)
         ]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from phasefusion.records.columns import Passes
 
 #: Of what is in the file; another one is not read.
-FORMAT = 2
+FORMAT = 4
 SUFFIX = ".cache.parquet"
 _KEY = b"phasefusion.passes"
 #: A file changed in the same tick of a coarse clock may keep its times.
@@ -186,6 +186,7 @@ def _pack(passes: Passes) -> tuple[Any, dict[str, Any]]:
                 passes.phase,
                 passes.shifted,
                 arm,
+                passes.generated,
             ]
         )
     )
@@ -224,7 +225,7 @@ def _unpack(table: Any, key: dict[str, Any]) -> Passes:
 
     column = {name: table[name].to_numpy() for name in table.column_names}
     width = key["width"]
-    grids = np.array(key["grids"], np.int64).reshape(-1, 7).T.copy()
+    grids = np.array(key["grids"], np.int64).reshape(-1, 8).T.copy()
     orders = np.array(key["orders"], np.int64).reshape(-1, width)
     _demand_below(column["item"], len(key["items"][0]))
     _demand_below(column["grid"], len(grids[0]))
@@ -253,6 +254,7 @@ def _unpack(table: Any, key: dict[str, Any]) -> Passes:
         items=make_items([*fields, [v if v is None else tuple(v) for v in same]]),
         arm=_objects(key["arms"]).take(grids[6]).take(grid),
         shifted=grids[5].astype(bool).take(grid),
+        generated=grids[7].astype(bool).take(grid),
         option_mass=numbers[0],
         seconds=numbers[1],
         invalid=(

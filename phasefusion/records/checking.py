@@ -97,10 +97,11 @@ def check(*paths: str | Path, limit: int = LIMIT) -> CheckResult:
 
     Beside the types of VidMCQ-Flip v1 these are: a permutation as order; lengths;
     answer and gold among the options; log-probabilities that are finite, at most 0,
-    and not all of no option; the answer being the most probable option unless it was
-    generated; the phase following from its index; frames inside the clip; items that
-    agree in gold and options; passes that are there once in a file; arms as the run
-    describes them; torn, empty and overlong lines, keys that are there twice, and NaN.
+    and not all of no option; more than one option; the answer being the most probable
+    option unless it was generated; the phase following from its index; frames inside
+    the clip; items that agree in gold and options; passes that are there once in a
+    file; arms as the run describes them; torn, empty and overlong lines, keys that are
+    there twice, and NaN.
 
     Parameters
     ----------
@@ -197,7 +198,8 @@ def _check_run(folder: Path, found: _Found) -> Sequence[Mapping[str, Any]]:
         found.add(folder, None, None, "run file", f"has no {RUN_FILE}")
         return ()
     except RecordError as error:
-        found.add(folder / RUN_FILE, None, None, "run file", str(error))
+        message = str(error).removeprefix(f"{folder / RUN_FILE}: ")
+        found.add(folder / RUN_FILE, None, None, "run file", message)
         return ()
     settings = run.get("settings")
     if not isinstance(settings, dict):

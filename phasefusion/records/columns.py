@@ -86,6 +86,9 @@ class Passes:
         was generated.
     answer : ndarray, shape (n,), int64
         Content index; -1 when the pass is missing.
+    generated : ndarray, shape (n,), bool
+        Whether the answer was read from a text, which may state another option than
+        the most probable one, or none.
     option_mass, seconds : ndarray, shape (n,), float64
         NaN where not recorded.
     invalid : tuple of (str or None)
@@ -103,6 +106,7 @@ class Passes:
     order: NDArray[np.int64]
     logprobs: NDArray[np.float64]
     answer: NDArray[np.int64]
+    generated: NDArray[np.bool_]
     option_mass: NDArray[np.float64]
     seconds: NDArray[np.float64]
     invalid: tuple[str | None, ...]
@@ -237,6 +241,10 @@ def assemble(raw: RawColumns) -> Passes:
     )
     for name in ("option_mass", "seconds"):
         raw.demand(~(raw.number[name] < 0.0), f"{name} is below 0")
+    for name in ("question_id", "arm"):
+        raw.demand(np.array("" not in raw.coded[name].table), f"{name} is empty")
+    above = (raw.logprobs > rules.ABOVE_ZERO) & (raw.logprobs < np.inf)
+    raw.demand(~above, "a log-probability is above 0")
     logprobs = _logprobs(raw, n_options, out["logprobs"])
     answer = raw.integers("answer", null=-1, below=n_options, out=out["answer"])
     invalid = _mark_invalid(raw, n_options, logprobs, answer)
@@ -256,6 +264,7 @@ def assemble(raw: RawColumns) -> Passes:
         order=orders.take(order_code, axis=0, out=out["order"], mode="clip"),
         logprobs=logprobs,
         answer=answer,
+        generated=_is_generated(raw.texts("path", null=True)),
         option_mass=raw.number["option_mass"],
         seconds=raw.number["seconds"],
         invalid=invalid,
@@ -276,6 +285,12 @@ def _number_items(
     number = np.empty(n_keys, np.int64)
     number[key[first]] = np.arange(len(first))
     return number.take(key, out=out, mode="clip"), first
+
+
+def _is_generated(path: Coded) -> NDArray[np.bool_]:
+    """Tell passes whose answer was read from a text; those that do not say are none."""
+    table = np.array([text == "generate" for text in (*path.table, None)], np.bool_)
+    return table.take(path.code)  # null is -1: the last
 
 
 def _orders(
@@ -482,10 +497,11 @@ def _fatal(row: Row) -> Iterator[rules.Problem]:
             continue
         if kind == "not finite" and name == "logprobs":
             continue
-        if name in AS_TEXT and row.get(name) is not None:
+        if name in AS_TEXT and row.get(name) not in (None, ""):
             continue
         if name in READ:
             odd = True
             yield kind, name, message
     if not odd:
         yield from rules.lengths(row)
+        yield from rules.above_zero(row)

@@ -46,7 +46,7 @@ _TYPES = (
     | {"n_frames": "DOUBLE", "duration_s": "DOUBLE", "same_options": "JSON"}
 )
 #: Passed over faster when they are declared.
-_UNREAD = ("origin", "frame_indices", "frame_times_s", "path", "text", "source")
+_UNREAD = ("origin", "frame_indices", "frame_times_s", "text", "source")
 _DECLARED = _TYPES | dict.fromkeys(_UNREAD, "JSON")
 _BATCH_ROWS = 40_000
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {

@@ -20,6 +20,8 @@ LOCK_FILE = "writer.lock"
 FIXED = ("settings", "versions")
 #: Arms of which passes are recorded; fusion and vote are derived from "phase".
 ARMS = ("single", "phase", "union", "dense")
+#: The protocol of runs that an importer has made, and whose arms it has named.
+IMPORTED = "imported"
 
 #: Settings that the derived list of arms follows from.
 _MAKE_ARMS = ("protocol", "grid", "dense")

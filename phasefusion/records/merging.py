@@ -32,7 +32,7 @@ Keep: TypeAlias = Literal["first", "last"]
 #: Conflicts that are kept with their places; all are counted.
 LIMIT = 1000
 #: Fields that two makings of one pass do not share: they are no evidence.
-_NO_EVIDENCE = ("seconds", "source")
+_NO_EVIDENCE = ("seconds", "decode_seconds", "source")
 #: What the passes of an item must agree in.
 _OF_ITEM = ("n_options", "gold")
 #: Settings in which parts of one run differ.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from phasefusion.records import _json
 
 #: Fields with few values, kept once each: texts, and lists of integers.
-TEXTS = ("question_id", "benchmark", "arm", "invalid")
+TEXTS = ("question_id", "benchmark", "arm", "invalid", "path")
 LISTS = ("order", "phase")
 NUMBERS: tuple[str, ...] = ("n_options", "gold", "shifted", "budget", "n_phases")
 NUMBERS += ("phase_index", "answer", "option_mass", "seconds")
@@ -235,7 +235,7 @@ def gather(blocks: Iterable[Sequence[dict[str, Any]]]) -> RawColumns:
 
 #: What may be left out where it may be null.
 _OPTIONAL = {"gold", "shifted", "budget", "answer", "option_mass", "seconds", "invalid"}
-_OPTIONAL |= {"phase"}
+_OPTIONAL |= {"phase", "path"}
 
 
 def as_texts(values: list[Any]) -> list[str | None]:

@@ -18,7 +18,7 @@ Problem: TypeAlias = tuple[str, str, str]
 Test: TypeAlias = Callable[[Any], bool]
 
 #: Log-probabilities may exceed 0 by what a float32 softmax is off.
-_ABOVE_ZERO = 1e-6
+ABOVE_ZERO = 1e-6
 #: An answer may lie this far below the best option: ties are broken elsewhere.
 _TIE_NATS = 1e-9
 _MAX_VALUE = 60
@@ -98,6 +98,7 @@ FIELDS: dict[str, tuple[bool, bool, Test, str]] = {
     "text": (False, True, _is_text, "a text or null"),
     "option_mass": (False, True, _not_negative, "a number >= 0 or null"),
     "seconds": (False, True, _not_negative, "a number >= 0 or null"),
+    "decode_seconds": (False, True, _not_negative, "a number >= 0 or null"),
     "invalid": (False, True, _is_text, "a text or null"),
     "source": (False, True, lambda v: type(v) is dict, "an object or null"),
 }
@@ -176,6 +177,13 @@ def meaning(row: Mapping[str, Any]) -> Iterator[Problem]:
     yield from _phase(row)
     yield from _frames(row)
     yield from _answer(row)
+    if row["n_options"] == 1:
+        yield (
+            "options",
+            "n_options",
+            "n_options is 1: there is nothing to choose, and reports leave the "
+            "question out of every rate",
+        )
     same = row.get("same_options")
     if same is not None and not all(
         first <= k and same[int(first)] == first for k, first in enumerate(same)
@@ -271,12 +279,7 @@ def _answer(row: Mapping[str, Any]) -> Iterator[Problem]:
     if not finite:
         yield "logprobs", "logprobs", "no option has any probability"
         return
-    if max(finite) > _ABOVE_ZERO:
-        yield (
-            "logprobs",
-            "logprobs",
-            f"a log-probability is {max(finite):.6g}; it must be <= 0",
-        )
+    yield from above_zero(row)
     if generated:
         return
     if answer is None:
@@ -289,6 +292,18 @@ def _answer(row: Mapping[str, Any]) -> Iterator[Problem]:
             "answer",
             "answer",
             f"answer is {answer:g}, and the most probable option is {best:g}",
+        )
+
+
+def above_zero(row: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield log-probabilities that are none, which no reader takes either."""
+    values = [v for v in row["logprobs"] or () if v is not None and math.isfinite(v)]
+    if values and max(values) > ABOVE_ZERO:
+        yield (
+            "logprobs",
+            "logprobs",
+            f"a log-probability is {max(values):.6g}; it must be <= 0. Logits need a "
+            "log-softmax first, losses a change of sign",
         )
 
 

@@ -26,7 +26,7 @@ _JSON = {b"phasefusion": b"json"}
 _RUN = b"phasefusion.run"
 _INTEGERS = {"n_options", "gold", "budget", "n_phases", "phase_index", "n_frames"}
 _INTEGERS |= {"answer"}
-_NUMBERS = {"duration_s", "option_mass", "seconds"}
+_NUMBERS = {"duration_s", "option_mass", "seconds", "decode_seconds"}
 _LISTS = {"origin", "phase", "frame_indices", "damaged_frames", "same_options", "order"}
 _NUMBER_LISTS = {"frame_times_s", "logprobs"}
 
@@ -51,7 +51,8 @@ def source_blocks(path: Path) -> tuple[Blocks, dict[str, Any] | None]:
     elif path.suffix in (".csv", ".xlsx", ".tsv"):
         raise RecordError(
             f"{path}: passes are read from run folders, .jsonl, .parquet and .arrow; "
-            "phasefusion records import reads other tables"
+            "phasefusion records import reads other tables, and a table that records "
+            "convert wrote does not convert back"
         )
     path.stat()  # that there is none is said before anything is written
     return _line_blocks(path), run
@@ -100,7 +101,7 @@ def clean(row: Row) -> Row:
         value = made.get(name)
         if type(value) is float and value.is_integer():
             made[name] = int(value)
-    for name in ("option_mass", "seconds"):
+    for name in ("option_mass", "seconds", "decode_seconds"):
         value = made.get(name)
         if type(value) is float and not math.isfinite(value):
             made[name] = None

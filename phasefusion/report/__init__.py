@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from phasefusion._wording import counted
 from phasefusion.errors import RecordError
 from phasefusion.records import iter_passes, read_passes, read_run
+from phasefusion.records.files import IMPORTED
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from phasefusion.records import Passes
+    from phasefusion.report.table import Table
 
 __all__ = ["Report", "report"]
 
@@ -113,9 +119,11 @@ class Report:
 
     def __repr__(self) -> str:
         items = self.numbers["items"]
+        n_items = counted(items["with_passes"], "item")
+        n_passes = counted(items["passes"], "pass", "passes")
         return (
-            f"Report({self.numbers['protocol']}, {items['with_passes']} items, "
-            f"{items['passes']} passes, fpc={self.fpc:.4f}, ooc={self.ooc:.4f})"
+            f"Report({self.numbers['protocol']}, {n_items}, {n_passes}, "
+            f"fpc={self.fpc:.4f}, ooc={self.ooc:.4f})"
         )
 
     def _repr_html_(self) -> str:
@@ -143,7 +151,7 @@ def report(run: Any) -> Report:
     RecordError
         If its files are damaged, or hold no pass yet.
     """
-    from phasefusion.report.summary import summarise, timing
+    from phasefusion.report.summary import timing
     from phasefusion.report.table import build
 
     folder = Path(getattr(run, "path", run))
@@ -151,10 +159,30 @@ def report(run: Any) -> Report:
     passes = read_passes(folder)
     if not len(passes):
         raise RecordError(f"{folder}: holds no passes yet; there is nothing to report")
-    settings = described.get("settings", {})
-    numbers = summarise(described, passes, build(passes, settings))
-    if settings.get("protocol") == "imported":
+    table = build(passes, described.get("settings", {}))
+    return Report(numbers_of(folder, described, passes, table), timing(passes))
+
+
+def numbers_of(
+    folder: Path, run: Mapping[str, Any], passes: Passes, table: Table
+) -> dict[str, Any]:
+    """Compute all numbers of a report but its timing.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder, or its pass file.
+    run : mapping
+        ``run.json``.
+    passes : Passes
+    table : Table
+        The same passes by item.
+    """
+    from phasefusion.report.summary import summarise
+
+    numbers = summarise(run, passes, table)
+    if run.get("settings", {}).get("protocol") == IMPORTED:
         from phasefusion.report.imported import imported
 
         numbers["imported"] = imported(list(iter_passes(folder)))
-    return Report(numbers, timing(passes))
+    return numbers

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from phasefusion.grid import PhaseGrid
+from phasefusion.records import ARMS as RECORDED
 
 _ORIGINS = {
     Fraction(0): "left endpoints",
@@ -34,6 +35,7 @@ def sampling_card(run: Mapping[str, Any]) -> dict[str, Any]:
         "protocol": settings.get("protocol"),
         "grid": settings.get("grid"),
         "dense": settings.get("dense"),
+        "arms": _further(settings),
         "orders": settings.get("orders"),
         "seed": settings.get("seed"),
         "model": scorer.get("path") or scorer.get("model") or scorer.get("class"),
@@ -53,6 +55,8 @@ def _text(card: Mapping[str, Any]) -> str:
         return "The run does not say how its frames were sampled."
     grid = PhaseGrid.from_dict(card["grid"])
     origin = _ORIGINS.get(grid.origin, f"origin {grid.origin} of a dense step")
+    if any("draw" in entry for entry in card["arms"]):
+        return " ".join([_drawn_text(grid), *_rest(card)]).strip()
     phases = ", ".join(str(phase) for phase in grid.phase_fractions)
     what = "frames" if grid.by == "frames" else "time"
     if grid.phases == 1:
@@ -67,14 +71,40 @@ def _text(card: Mapping[str, Any]) -> str:
             f"one {grid.phases * grid.budget}-frame grid ({origin}; phases {phases} of "
             "a step)"
         )
-    return " ".join(
-        [
-            f"{frames}.",
-            _orders_text(card["orders"]),
-            _decoder_text(card["decoder"]),
-            _pixels_text(card["pixels"]),
-        ]
-    ).strip()
+    return " ".join([f"{frames}.", *_rest(card)]).strip()
+
+
+def _rest(card: Mapping[str, Any]) -> list[str]:
+    """Say what else there is to a pass than its grid."""
+    return [
+        _arms_text(card["arms"]),
+        _orders_text(card["orders"]),
+        _decoder_text(card["decoder"]),
+        _pixels_text(card["pixels"]),
+    ]
+
+
+def _further(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Arms that differ from the usual ones in more than their grid."""
+    return [
+        dict(entry)
+        for entry in settings.get("arms", ())
+        if entry["arm"] not in RECORDED or "draw" in entry
+    ]
+
+
+def _drawn_text(grid: PhaseGrid) -> str:
+    grids = "one uniform grid" if grid.phases == 1 else f"{grid.phases} uniform grids"
+    return (
+        f"Frames were taken on {grids} of {grid.budget} frames that divide the "
+        f"{'frames' if grid.by == 'frames' else 'time'} of the clip equally, at an "
+        "origin drawn at random for every video."
+    )
+
+
+def _arms_text(arms: Sequence[Mapping[str, Any]]) -> str:
+    names = [entry["arm"] for entry in arms if entry["arm"] not in RECORDED]
+    return f"Further arms: {', '.join(names)}." if names else ""
 
 
 def _orders_text(orders: Mapping[str, Any] | None) -> str:

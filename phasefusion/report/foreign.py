@@ -122,7 +122,7 @@ def _stratum(name: str, by_arm: Mapping[str, Any]) -> Section:
     arms = list(by_arm)[:_MAX_ARMS]
     values = dict.fromkeys(value for arm in arms for value in by_arm[arm])
     return Section(
-        f"Right by {name}",
+        f"Right by {' '.join(name.split())}",
         (name, *(f"{arm}, %" for arm in arms)),
         tuple(
             (value, *(_counted(by_arm[arm].get(value)) for arm in arms))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from phasefusion.report.table import ARMS, Outcomes, Table
 from phasefusion.stats import flip_rates
 
 Column = NDArray[np.float64]
+Cluster: TypeAlias = Literal["auto", "question", "video"]
+CLUSTERS = ("auto", "question", "video")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +27,19 @@ class Flips:
 
 
 @dataclass(frozen=True, slots=True)
+class Right:
+    """Whether one arm is right, by item; NaN where the item does not count."""
+
+    order_averaged: Column
+    first_order: Column
+    consensus: Column
+
+
+@dataclass(frozen=True, slots=True)
 class ItemColumns:
     """Contributions of all items; every array has shape (n,).
+
+    An item with one option contributes nothing: there is nothing to choose.
 
     Attributes
     ----------
@@ -33,7 +47,13 @@ class ItemColumns:
         Arms on the unshifted origin, in the order of the report.
     accuracy, first_order, consensus : dict of str to ndarray
         Share of orders answered right, whether the first order was, and whether the
-        plurality over orders was, by arm.
+        plurality over orders was, by arm; these are `missing_wrong` where the table
+        says that a missing answer is wrong, else `answered`.
+    answered : dict of str to Right
+        Of items that have an answer in every order.
+    missing_wrong : dict of str to Right
+        Of items that the arm was asked, whatever came of it: an order without an answer
+        is not right, and neither is a consensus that lacks one.
     phase_flips : Flips
         Of the consensus answers over the phases.
     phase_flips_passes : Flips
@@ -49,6 +69,8 @@ class ItemColumns:
     accuracy: dict[str, Column]
     first_order: dict[str, Column]
     consensus: dict[str, Column]
+    answered: dict[str, Right]
+    missing_wrong: dict[str, Right]
     phase_flips: Flips
     phase_flips_passes: Flips
     order_flips: dict[str, Flips]
@@ -66,6 +88,23 @@ def cluster_name(
     if by == "video" and info.video_id:
         return info.benchmark, "video", info.video_id
     return info.benchmark, "question", info.question_id
+
+
+def choose_cluster(
+    infos: Iterable[ItemInfo], cluster: Cluster
+) -> Literal["question", "video"]:
+    """Choose what the items of a cluster share, where it is not given.
+
+    That is the video where several questions are about one, for their answers depend on
+    each other, else the question.
+    """
+    if cluster != "auto":
+        return cluster
+    known = list(infos)
+    by_video, by_question = (
+        {cluster_name(info, by) for info in known} for by in ("video", "question")
+    )
+    return "video" if len(by_video) < len(by_question) else "question"
 
 
 def contributions(table: Table) -> ItemColumns:
@@ -89,24 +128,26 @@ def contributions(table: Table) -> ItemColumns:
             np.mean([order_flips[name].pairwise for name in table.phase_names], axis=0),
             np.mean([order_flips[name].any for name in table.phase_names], axis=0),
         )
-    accuracy: dict[str, Column] = {}
-    first_order: dict[str, Column] = {}
-    consensus: dict[str, Column] = {}
+    answered: dict[str, Right] = {}
+    missing_wrong: dict[str, Right] = {}
     for arm in arms:
         outcomes = table.arms[arm, False]
-        usable = (outcomes.consensus >= 0) & (table.gold >= 0)
-        right = outcomes.answer == table.gold[:, None]
-        accuracy[arm] = _where(usable, _mean_over(right, there))
-        first_order[arm] = _where(usable, right[:, 0])
-        consensus[arm] = _where(usable, outcomes.consensus == table.gold)
+        judged = (table.gold >= 0) & (table.n_options > 1)
+        complete = judged & (outcomes.consensus >= 0)
+        answered[arm] = _right(table, outcomes, complete, there)
+        asked = judged & outcomes.asked.any(axis=1)
+        missing_wrong[arm] = _right(table, outcomes, asked, outcomes.asked)
+    headline = missing_wrong if table.missing_is_wrong else answered
     change, change_passes = _changes(table, arms, there)
     return ItemColumns(
         arms=arms,
-        accuracy=accuracy,
-        first_order=first_order,
-        consensus=consensus,
-        phase_flips=_phase_flips(table),
-        phase_flips_passes=_phase_flips_passes(table, there),
+        accuracy={arm: right.order_averaged for arm, right in headline.items()},
+        first_order={arm: right.first_order for arm, right in headline.items()},
+        consensus={arm: right.consensus for arm, right in headline.items()},
+        answered=answered,
+        missing_wrong=missing_wrong,
+        phase_flips=_of_choices(table, _phase_flips(table)),
+        phase_flips_passes=_of_choices(table, _phase_flips_passes(table, there)),
         order_flips=order_flips,
         change=change,
         change_passes=change_passes,
@@ -121,6 +162,21 @@ def arm_names(table: Table) -> tuple[str, ...]:
     foreign = [name for name, shifted in table.arms if not shifted]
     wanted = dict.fromkeys(("single", *table.phase_names, *ARMS[1:], *foreign))
     return tuple(name for name in wanted if (name, False) in table.arms)
+
+
+def _right(
+    table: Table,
+    outcomes: Outcomes,
+    counts: NDArray[np.bool_],
+    orders: NDArray[np.bool_],
+) -> Right:
+    """Whether an arm is right on the items that count, over their orders."""
+    right = outcomes.answer == table.gold[:, None]
+    return Right(
+        order_averaged=_where(counts, _mean_over(right, orders)),
+        first_order=_where(counts & orders[:, 0], right[:, 0]),
+        consensus=_where(counts, outcomes.consensus == table.gold),
+    )
 
 
 def _where(usable: NDArray[np.bool_], values: NDArray[np.generic]) -> Column:
@@ -140,6 +196,12 @@ def _flips(answers: NDArray[np.int64], n_wanted: NDArray[np.int64]) -> Flips:
     return Flips(
         _where(usable, rates.per_item_pairwise), _where(usable, rates.per_item_any)
     )
+
+
+def _of_choices(table: Table, flips: Flips) -> Flips:
+    """Flips of the items that have something to choose."""
+    chosen = table.n_options > 1
+    return Flips(_where(chosen, flips.pairwise), _where(chosen, flips.any))
 
 
 def _phase_flips(table: Table) -> Flips:
@@ -183,6 +245,7 @@ def _changes(
         here: Outcomes = table.arms[arm, False]
         moved: Outcomes = table.arms[arm, True]
         usable = (here.consensus >= 0) & (moved.consensus >= 0)
+        usable &= table.n_options > 1
         change[arm] = _where(usable, here.consensus != moved.consensus)
         differs = here.answer != moved.answer
         change_passes[arm] = _where(usable, _mean_over(differs, there))

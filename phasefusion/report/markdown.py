@@ -7,7 +7,8 @@ from typing import Any
 
 import orjson
 
-from phasefusion.report.sections import headline, sections
+from phasefusion.report.headline import headline
+from phasefusion.report.sections import sections
 
 
 def render(numbers: Mapping[str, Any]) -> str:

@@ -11,8 +11,6 @@ from phasefusion.stats._answers import half_up
 
 UNDEFINED = "–"
 _MAX_DROPPED = 20
-#: Longest reason in a sentence.
-_MAX_REASON = 160
 #: Options up to which the letters stand side by side.
 _MAX_LETTERS_WIDE = 8
 #: Orders in which every option stands at every place equally often.
@@ -40,7 +38,15 @@ class Section:
 
 def sections(numbers: Mapping[str, Any]) -> list[Section]:
     """Lay the numbers of a report out; parts that were not measured are left out."""
+    from phasefusion.report.figures.table import sections as figure_sections
+    from phasefusion.report.generated import section as generated_section
+
+    figure = numbers.get("figure")
+    own = figure_sections(figure)
+    is_further = figure is not None and figure["is_further"]
     found = [
+        *([] if is_further else own),
+        generated_section(numbers.get("generated")),
         _accuracy(numbers),
         _comparisons(numbers),
         _half_step(numbers),
@@ -50,95 +56,12 @@ def sections(numbers: Mapping[str, Any]) -> list[Section]:
         _consistency(numbers),
         _posteriors(numbers),
         _letters(numbers),
+        *(own if is_further else []),
         _types(numbers),
         *_imported(numbers),
         _dropped(numbers),
     ]
     return [section for section in found if section is not None and section.rows]
-
-
-def headline(numbers: Mapping[str, Any]) -> list[str]:
-    """Say in a few sentences what the run found."""
-    lines = []
-    items = numbers["items"]
-    missing = missing_sentence(items)
-    lines.append(
-        f"{items['with_passes']} of {items['questions']} questions, "
-        f"{items['passes']} passes{'.' if missing else ', none of them missing.'}"
-    )
-    lines += [line for line in (missing, _few_left(items)) if line]
-    accuracy = {
-        arm: values["order_averaged"]["value"]
-        for arm, values in numbers["accuracy"].items()
-        if arm in ("single", "fusion", "union", "dense")
-    }
-    if accuracy and not all(map(math.isnan, accuracy.values())):
-        parts = [
-            f"{arm} {percent(value)} %"
-            for arm, value in accuracy.items()
-            if not math.isnan(value)
-        ]
-        lines.append(f"Accuracy, mean over orders: {', '.join(parts)}.")
-    flips = numbers["phase_flips"]
-    if flips is not None and flips["consensus"]["pairwise"]["n"]:
-        lines.append(
-            "Another phase of the frame grid changes "
-            f"{percent(flips['consensus']['pairwise']['value'])} % of the consensus "
-            f"answers; {percent(flips['consensus']['any']['value'])} % change over all "
-            "phases."
-        )
-    half = numbers["half_step"]
-    if half is not None:
-        parts = [
-            f"{percent(values['consensus']['value'])} % for {arm}"
-            for arm, values in half["arms"].items()
-            if values["consensus"]["n"]
-        ]
-        if parts:
-            lines.append(f"A half-step shift changes answers: {', '.join(parts)}.")
-    flips = numbers["order_flips"]
-    if flips is not None:
-        values = flips["arms"][flips["by_options_of"]]
-        if values["pairwise"]["n"]:
-            lines.append(
-                f"Another option order changes {percent(values['pairwise']['value'])} "
-                "% of the answers at a fixed phase; "
-                f"{percent(values['any']['value'])} % of the questions change under "
-                "some order."
-            )
-    if "imported" in numbers:
-        from phasefusion.report.imported import headline as imported_headline
-
-        lines += imported_headline(numbers["imported"])
-    return lines
-
-
-def missing_sentence(items: Mapping[str, Any]) -> str:
-    """Say how many passes are missing and the reason most have; empty for none."""
-    if not items["missing_passes"]:
-        return ""
-    first, *others = items["missing_reasons"]
-    reason = " ".join(first["reason"].split())
-    if len(reason) > _MAX_REASON:
-        reason = reason[: _MAX_REASON - 3] + "..."
-    often = f"most often ({first['n']} times) " if others else ""
-    return (
-        f"{items['missing_passes']} of {items['passes']} passes are missing: "
-        f"{often}{reason}"
-    )
-
-
-def _few_left(items: Mapping[str, Any]) -> str:
-    """Warn when missing passes leave fewer than half of the questions to compare."""
-    lacking = sum(entry["missing_passes"] > 0 for entry in items["dropped"])
-    left = items["with_passes"] - len(items["dropped"])
-    if not lacking or 2 * left >= items["with_passes"]:
-        return ""
-    lack = "lacks one that is" if lacking == 1 else "lack one or more that are"
-    return (
-        f"Only {left} of {items['with_passes']} questions have every pass, and the "
-        f"comparisons of arms rest on them alone; {lacking} {lack} missing."
-    )
 
 
 def percent(value: float) -> str:
@@ -180,6 +103,13 @@ def _rate(rate: Mapping[str, Any]) -> str:
 
 def _accuracy(numbers: Mapping[str, Any]) -> Section:
     rows = []
+    wrong = numbers["items"]["missing_answers"] == "wrong"
+    other = "answered" if wrong else "missing_wrong"
+    # both ways to count what is missing, where they are not the same
+    differs = any(
+        values[other]["order_averaged"]["n"] != values["order_averaged"]["n"]
+        for values in numbers["accuracy"].values()
+    )
     for arm, values in numbers["accuracy"].items():
         cost = numbers["cost"].get(arm, {})
         rows.append(
@@ -191,8 +121,15 @@ def _accuracy(numbers: Mapping[str, Any]) -> Section:
                 _rate(values["first_order"]),
                 percent(values["consensus"]["value"]),
                 str(values["consensus"]["n"]),
+                *(_other_way(values[other]) if differs else ()),
             )
         )
+    which = (
+        "Questions that every arm was asked; a missing answer counts as wrong. "
+        if wrong
+        else "Questions that carry every arm; those that lack a pass are left out. "
+    )
+    label = "answered only, %" if wrong else "missing as wrong, %"
     return Section(
         "Accuracy",
         (
@@ -203,12 +140,19 @@ def _accuracy(numbers: Mapping[str, Any]) -> Section:
             "first order, %",
             "consensus",
             "n",
+            *((label, "of") if differs else ()),
         ),
         tuple(rows),
-        "Questions that carry every arm. All orders: mean over the option orders; "
-        "consensus: the plurality over them, in percent. 95 % Wilson intervals over "
-        "questions. Units of attention: frames squared, summed over passes.",
+        f"{which}All orders: mean over the option orders; consensus: the plurality "
+        "over them, in percent. 95 % Wilson intervals over questions. Units of "
+        "attention: frames squared, summed over passes.",
     )
+
+
+def _other_way(values: Mapping[str, Any]) -> tuple[str, str]:
+    """Accuracy over all orders with the other count of missing answers, and its n."""
+    rate = values["order_averaged"]
+    return percent(rate["value"]), str(rate["n"])
 
 
 def _comparisons(numbers: Mapping[str, Any]) -> Section | None:
@@ -226,8 +170,9 @@ def _comparisons(numbers: Mapping[str, Any]) -> Section | None:
         )
         for entry in numbers["comparisons"]
     ]
+    pool = numbers["comparisons"][0]["arm"] if rows else "fusion"
     return Section(
-        "Fusion against the other arms",
+        f"{pool.capitalize()} against the other arms",
         (
             "arm",
             "all orders",
@@ -240,9 +185,9 @@ def _comparisons(numbers: Mapping[str, Any]) -> Section | None:
             "n",
         ),
         tuple(rows),
-        "Points of accuracy, fusion minus the other arm, on the same questions. Gained "
-        "and lost: consensus answers that only fusion, and only the other arm, has "
-        "right. p is McNemar's, exact and two-sided.",
+        f"Points of accuracy, {pool} minus the other arm, on the same questions. "
+        f"Gained and lost: consensus answers that only {pool}, and only the other arm, "
+        "has right. p is McNemar's, exact and two-sided.",
     )
 
 
@@ -393,7 +338,7 @@ def _consistency(numbers: Mapping[str, Any]) -> Section:
             f"{percent(values['robust'])} % of the questions, below 0.55 (fragile) in "
             f"{percent(values['fragile'])} %."
         )
-    if values["configurations"]:
+    if values["configurations"] > 1:
         notes.append(
             f"Accuracy over {_configurations(values)}: mean "
             f"{percent(values['mean_accuracy'])} %, standard deviation "
@@ -418,13 +363,23 @@ _THRESHOLDS = (
 
 
 def _configurations(values: Mapping[str, Any]) -> str:
-    """Name what the accuracies were taken over."""
+    """Name what the accuracies were taken over.
+
+    Orders that were drawn by question have a number in common and nothing else.
+    """
     phases = values["configuration_phases"]
     orders = values["configurations"] // phases
+    which = (
+        "those that all questions share"
+        if values["shared_orders"]
+        else "numbered by question, for questions have orders of their own"
+    )
+    arm = values["configuration_arm"]
+    of = "" if arm in ("phases", "single") else f" of {arm}"
     return (
         f"{values['configurations']} configurations ({phases} "
         f"{'phase' if phases == 1 else 'phases'} x {orders} option "
-        f"{'order' if orders == 1 else 'orders'}, those that all questions share)"
+        f"{'order' if orders == 1 else 'orders'}, {which}){of}"
     )
 
 
@@ -556,11 +511,18 @@ def _of(rates: Mapping[str, Any], arm: str) -> str:
 
 def _dropped(numbers: Mapping[str, Any]) -> Section:
     dropped: Sequence[Mapping[str, Any]] = numbers["items"]["dropped"]
+    title = f"Left out ({len(dropped)})"
     note = "Questions that lack a pass; rates that need it leave them out."
+    if numbers["items"]["missing_answers"] == "wrong":
+        title = f"Not answered ({len(dropped)})"
+        note = (
+            "Questions that lack an answer; accuracy counts them as wrong where they "
+            "were asked, rates of changed answers leave them out."
+        )
     if len(dropped) > _MAX_DROPPED:
         note += f" {len(dropped) - _MAX_DROPPED} more are in the JSON report."
     return Section(
-        f"Left out ({len(dropped)})",
+        title,
         ("question", "missing passes", "reason"),
         tuple(
             (

@@ -14,7 +14,8 @@ from phasefusion.grid import PhaseGrid
 from phasefusion.records import ARMS as RECORDED
 from phasefusion.records import Passes
 from phasefusion.report.card import sampling_card
-from phasefusion.report.items import Column, ItemColumns, contributions
+from phasefusion.report.items import Column, ItemColumns, Right, contributions
+from phasefusion.report.stated import stated_answers
 from phasefusion.report.table import Table
 from phasefusion.stats import (
     attention_units,
@@ -53,6 +54,9 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         By section. Nothing in it depends on when, where or in how many pieces the run
         was made; timing is a matter of `timing`.
     """
+    from phasefusion.report.figures import figure
+    from phasefusion.report.generated import generated
+
     settings = run.get("settings", {})
     columns = contributions(table)
     everywhere = _complete(columns.consensus.values(), table)
@@ -60,7 +64,8 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "format": FORMAT,
         "protocol": settings.get("protocol"),
         "items": _items(run, passes, table),
-        "accuracy": _accuracy(columns, everywhere),
+        "stated": stated_answers(passes),
+        "accuracy": _accuracy(table, columns, everywhere),
         "comparisons": _comparisons(columns, everywhere),
         "phase_flips": _phase_flips(table, columns),
         "order_flips": _order_flips(table, columns),
@@ -73,6 +78,8 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "letters": _letters(passes, table),
         "by_type": _by_type(table, columns, everywhere),
         "card": sampling_card(run),
+        "generated": generated(passes, settings),
+        "figure": figure(passes, settings),
     }
 
 
@@ -139,6 +146,8 @@ def _items(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "questions": run.get("questions", {}).get("n"),
         "with_passes": len(table.items),
         "without_gold": int((table.gold < 0).sum()),
+        "one_option": int((table.n_options == 1).sum()),
+        "missing_answers": "wrong" if table.missing_is_wrong else "left out",
         "passes": len(passes),
         "missing_passes": int(missing.sum()),
         "missing_reasons": [
@@ -149,39 +158,57 @@ def _items(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
     }
 
 
-def _accuracy(columns: ItemColumns, everywhere: NDArray[np.bool_]) -> Numbers:
+def _accuracy(
+    table: Table, columns: ItemColumns, everywhere: NDArray[np.bool_]
+) -> Numbers:
+    """Accuracy by arm, by the policy of the run, and by either policy.
+
+    "answered" is of the questions with an answer, "missing_wrong" of all that every arm
+    was asked; the one that the policy says stands above both.
+    """
+    asked = _complete(
+        (right.consensus for right in columns.missing_wrong.values()), table
+    )
+    found = {}
+    for arm in columns.arms:
+        answered = _rates(columns.answered[arm], everywhere)
+        missing_wrong = _rates(columns.missing_wrong[arm], asked)
+        headline = missing_wrong if table.missing_is_wrong else answered
+        found[arm] = headline | {"answered": answered, "missing_wrong": missing_wrong}
+    return found
+
+
+def _rates(right: Right, chosen: NDArray[np.bool_]) -> Numbers:
     return {
-        arm: {
-            "order_averaged": rate(columns.accuracy[arm], everywhere),
-            "first_order": rate(columns.first_order[arm], everywhere),
-            "consensus": rate(columns.consensus[arm], everywhere),
-        }
-        for arm in columns.arms
+        "order_averaged": rate(right.order_averaged, chosen),
+        "first_order": rate(right.first_order, chosen),
+        "consensus": rate(right.consensus, chosen),
     }
 
 
 def _comparisons(columns: ItemColumns, everywhere: NDArray[np.bool_]) -> list[Numbers]:
-    """Fusion against every other arm, on the same items."""
-    if "fusion" not in columns.arms:
+    """Fusion, or the vote without posteriors, against every other arm."""
+    pool = "fusion" if "fusion" in columns.arms else "vote"
+    if pool not in columns.arms:
         return []
     found = []
     for arm in _COMPARED:
-        if arm not in columns.arms:
+        if arm not in columns.arms or arm == pool:
             continue
-        mean = columns.accuracy["fusion"] - columns.accuracy[arm]
+        mean = columns.accuracy[pool] - columns.accuracy[arm]
         usable = everywhere & ~np.isnan(mean)
         found.append(
             {
-                "arm": "fusion",
+                "arm": pool,
                 "against": arm,
                 "n": int(usable.sum()),
                 "order_averaged_points": _points(mean[usable]),
                 "first_order": _paired(
-                    columns.first_order["fusion"][usable],
+                    columns.first_order[pool][usable],
                     columns.first_order[arm][usable],
                 ),
                 "consensus": _paired(
-                    columns.consensus["fusion"][usable], columns.consensus[arm][usable]
+                    columns.consensus[pool][usable], columns.consensus[arm][usable]
                 ),
             }
         )
@@ -197,6 +224,8 @@ def _paired(ours: Column, theirs: Column) -> Numbers:
 
     Without a question in them nothing was tested: p is NaN then.
     """
+    both = ~(np.isnan(ours) | np.isnan(theirs))
+    ours, theirs = ours[both], theirs[both]
     only_ours = int(((ours == 1) & (theirs == 0)).sum())
     only_theirs = int(((ours == 0) & (theirs == 1)).sum())
     return {
@@ -325,10 +354,11 @@ def _middle(values: Sequence[T | None]) -> list[T]:
 def _grid_of(settings: Mapping[str, Any], arm: str) -> PhaseGrid | None:
     """Return the unshifted grid of an arm, derived ones included."""
     for entry in settings.get("arms", ()):
-        if entry["arm"] == arm and not entry["shifted"]:
-            return PhaseGrid.from_dict(
-                {k: v for k, v in entry.items() if k not in ("arm", "shifted")}
-            )
+        if entry["arm"] == arm and not entry["shifted"] and "budget" in entry:
+            whole = settings["grid"]
+            # random origins are none of the arm's
+            own = {name: entry[name] for name in whole if entry[name] is not None}
+            return PhaseGrid.from_dict(whole | own)
     if arm == "single" and "grid" in settings:
         grid = PhaseGrid.from_dict(settings["grid"])
         return PhaseGrid(grid.budget, 1, grid.origin, by=grid.by, short=grid.short)
@@ -347,8 +377,8 @@ def _consistency(table: Table, columns: ItemColumns) -> Numbers:
     fpc, ooc = rate(1 - over_phases.pairwise), rate(1 - over_orders.pairwise)
     both = (fpc["value"], ooc["value"])
     defined = not any(map(math.isnan, both))
-    configurations = _configurations(table)
-    pooled = ~np.isnan(table.pooled_top)
+    configurations = _configurations(table, columns)
+    pooled = ~np.isnan(table.pooled_top) & (table.n_options > 1)
     return {
         "fpc": {"pairwise": fpc, "unanimous": rate(1 - over_phases.any)},
         "ooc": {"pairwise": ooc, "unanimous": rate(1 - over_orders.any)},
@@ -364,16 +394,20 @@ def _consistency(table: Table, columns: ItemColumns) -> Numbers:
         ),
         "configurations": len(configurations),
         "configuration_phases": max(1, len(table.phase_names)),
+        "configuration_arm": "phases" if table.phase_names else columns.arms[0],
+        "shared_orders": table.shared_orders,
     }
 
 
-def _configurations(table: Table) -> list[float]:
+def _configurations(table: Table, columns: ItemColumns) -> list[float]:
     """Accuracy of every phase with every order that all items have."""
     names = table.phase_names or tuple(arm for arm, _ in table.arms)[:1]
     answers = np.stack([table.arms[name, False].answer for name in names], axis=1)
-    usable = table.gold >= 0
+    there = np.arange(table.order.shape[1]) < table.n_orders[:, None]
+    usable = np.ones(len(table.items), bool)
     for name in names:
-        usable = usable & (table.arms[name, False].consensus >= 0)
+        usable &= ~np.isnan(columns.consensus[name])
+        usable &= (table.arms[name, False].asked | ~there).all(axis=1)
     if not usable.any():
         return []
     n_orders = int(table.n_orders[usable].min())
@@ -390,7 +424,7 @@ def _margins(table: Table, arms: Sequence[str]) -> Numbers:
     found = {}
     for arm in arms:
         margins = table.arms[arm, False].margin[:, 0]
-        margins = margins[~np.isnan(margins)]
+        margins = margins[~np.isnan(margins) & (table.n_options > 1)]
         if len(margins):
             # an answer alone has an infinite margin, and inf - inf is no number
             at = [0.25, 0.5, 0.75]

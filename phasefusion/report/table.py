@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from phasefusion.fusion import fuse_items
 from phasefusion.grid import PhaseGrid
+from phasefusion.records import ARMS as RECORDED
 from phasefusion.records import ItemInfo, Passes
 from phasefusion.stats import consensus, majority_vote
 
@@ -33,6 +34,8 @@ class Outcomes:
     consensus : ndarray, shape (n,), int64
         Plurality over the orders; -1 unless every order has an answer.
     consensus_tied : ndarray, shape (n,), bool
+    asked : ndarray, shape (n, M), bool
+        Whether a pass of the arm is recorded, with an answer or without.
     """
 
     answer: NDArray[np.int64]
@@ -40,6 +43,7 @@ class Outcomes:
     tied: NDArray[np.bool_]
     consensus: NDArray[np.int64]
     consensus_tied: NDArray[np.bool_]
+    asked: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,10 @@ class Table:
         Greatest posterior after pooling phases and orders; NaN where one is missing.
     arms : mapping from (str, bool) to Outcomes
         By arm and whether it is on the shifted origin; phase views are "phase 0", ...
+    missing_is_wrong : bool
+        Whether accuracy counts a question without an answer as wrong, as it does for
+        imported runs, where a model was asked and named no option. In a run made here
+        what is missing could not be scored, and such questions are left out.
     """
 
     items: tuple[ItemInfo, ...]
@@ -72,11 +80,25 @@ class Table:
     n_phases: NDArray[np.int64]
     pooled_top: NDArray[np.float64]
     arms: Mapping[tuple[str, bool], Outcomes]
+    missing_is_wrong: bool = False
 
     @property
     def phase_names(self) -> tuple[str, ...]:
         """The phase views, in order."""
         return tuple(f"phase {s}" for s in range(int(self.n_phases.max(initial=0))))
+
+    @property
+    def shared_orders(self) -> bool:
+        """Whether items of one number of options have the same orders, in one order.
+
+        Of the orders that all items have; those of a sweep may be drawn by item.
+        """
+        n_orders = int(self.n_orders.min()) if len(self.n_orders) else 0
+        return all(
+            (one == one[:1]).all()
+            for k in np.unique(self.n_options)
+            for one in [self.order[self.n_options == k, :n_orders]]
+        )
 
     def phase_consensus(self, shifted: bool = False) -> NDArray[np.int64]:
         """Consensus answers by phase, shape (n, S)."""
@@ -93,11 +115,35 @@ class Table:
 class _Block:
     """Log-probabilities and answers of one recorded arm, shape (n, S, M, K), (n, S, M).
 
-    A pass that is not there is NaN and -1.
+    A pass that is not there is NaN and -1, not generated and not asked.
     """
 
     logp: NDArray[np.float64]
     answer: NDArray[np.int64]
+    asked: NDArray[np.bool_]
+    generated: NDArray[np.bool_]
+
+
+def _of_protocol(passes: Passes, settings: Mapping[str, Any]) -> Passes:
+    """Return the passes of the arms that the general report is about.
+
+    Those that a protocol adds under other names are for its own figure. Runs of which
+    the arms are not described, as imported ones, keep all.
+    """
+    if not settings.get("arms"):
+        return passes
+    chosen = np.isin(passes.arm.astype(str), RECORDED)
+    if chosen.all() or not chosen.any():
+        return passes
+    columns = {
+        name: getattr(passes, name)[chosen]
+        for name in Passes.__slots__
+        if name not in ("items", "invalid")
+    }
+    invalid = tuple(
+        why for why, keep in zip(passes.invalid, chosen, strict=True) if keep
+    )
+    return Passes(items=passes.items, invalid=invalid, **columns)
 
 
 def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
@@ -114,6 +160,7 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
     Table
     """
     seed = int(settings.get("seed", 0))
+    passes = _of_protocol(passes, settings)
     order_index, order = _number_orders(passes)
     n_options = np.array([info.n_options for info in passes.items], np.int64)
     n_orders = _wanted_orders(order, n_options)
@@ -153,6 +200,7 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
         n_phases=n_phases,
         pooled_top=pooled_top,
         arms=arms,
+        missing_is_wrong=settings.get("protocol") == "imported",
     )
 
 
@@ -210,12 +258,17 @@ def _block(
     where = (passes.item[chosen], passes.phase_index[chosen], order_index[chosen])
     logp[where] = content[chosen]
     answer[where] = passes.answer[chosen]
-    return _Block(logp, answer)
+    asked = np.zeros(answer.shape, bool)
+    asked[where] = True
+    generated = np.zeros(answer.shape, bool)
+    generated[where] = passes.generated[chosen]
+    return _Block(logp, answer, asked, generated)
 
 
 def _single_phase(settings: Mapping[str, Any], shifted: bool) -> Fraction | None:
     """Phase of the single pass on this origin, in steps; None for a foreign run."""
-    if "grid" not in settings:
+    drawn = any("draw" in entry for entry in settings.get("arms", ()))
+    if "grid" not in settings or drawn:
         return None
     grid = PhaseGrid.from_dict(settings["grid"])
     origin = grid.origin
@@ -245,12 +298,25 @@ class _Maker:
             block = blocks["phase"]
             views = [self._pass(block, s) for s in range(block.logp.shape[1])]
             made |= {f"phase {s}": view for s, view in enumerate(views)}
-            made["fusion"] = self._fusion(block)
-            made["vote"] = self._vote(np.stack([v.answer for v in views], axis=1))
+            if self.has_posteriors(block):
+                made["fusion"] = self._fusion(block)
+            views_answer = np.stack([v.answer for v in views], axis=1)
+            made["vote"] = self._vote(views_answer, np.any(block.asked, axis=1))
             view = self._single_view(single, block.logp.shape[1])
             if "single" not in made and view is not None:
                 made["single"] = made[f"phase {view}"]
         return made
+
+    def has_posteriors(self, block: _Block) -> bool:
+        """Whether answers come with log-probabilities, as generated ones do not.
+
+        Passes that are all missing say nothing against it.
+        """
+        answered = block.answer >= 0
+        with_values: NDArray[np.bool_] = np.logical_not(
+            np.isnan(block.logp).any(axis=-1)
+        )
+        return bool(with_values[answered].any() or not answered.any())
 
     def pooled_top(self, block: _Block) -> NDArray[np.float64]:
         """Pool all phases and orders of every item; its greatest posterior."""
@@ -285,9 +351,16 @@ class _Maker:
             item_ids=self.ids,
             seed=self.seed,
         )
-        # A generated answer comes without log-probabilities.
-        answer = np.where(fused.answer < 0, block.answer[:, s], fused.answer)
-        return self._outcomes(answer, fused.posterior, fused.margin, fused.tied)
+        # What a text says is its answer; probabilities beside it give the margin.
+        said = block.generated[:, s] | (fused.answer < 0)
+        answer = np.where(said, block.answer[:, s], fused.answer)
+        return self._outcomes(
+            answer,
+            fused.posterior,
+            fused.margin,
+            fused.tied & ~said,
+            block.asked[:, s],
+        )
 
     def _fusion(self, block: _Block) -> Outcomes:
         n_items, _, n_orders, width = block.logp.shape
@@ -307,9 +380,11 @@ class _Maker:
             posterior[rows] = fused.posterior
             margin[rows] = fused.margin
             tied[rows] = fused.tied
-        return self._outcomes(answer, posterior, margin, tied)
+        return self._outcomes(
+            answer, posterior, margin, tied, np.any(block.asked, axis=1)
+        )
 
-    def _vote(self, views: NDArray[np.int64]) -> Outcomes:
+    def _vote(self, views: NDArray[np.int64], asked: NDArray[np.bool_]) -> Outcomes:
         """Plurality of the phase views, shape (n, S, M), order by order."""
         n_items, n_phases, n_orders = views.shape
         there = np.arange(n_phases)[:, None] < self.n_phases[:, None, None]
@@ -327,6 +402,7 @@ class _Maker:
             np.full((*shape, int(self.n_options.max())), np.nan),
             np.full(shape, np.nan),
             (vote.n_tied > 1).reshape(shape) & complete,
+            asked,
         )
 
     def _outcomes(
@@ -335,6 +411,7 @@ class _Maker:
         posterior: NDArray[np.float64],
         margin: NDArray[np.float64],
         tied: NDArray[np.bool_],
+        asked: NDArray[np.bool_],
     ) -> Outcomes:
         there = np.arange(answer.shape[1]) < self.n_orders[:, None]
         answer = np.where(there, answer, -1)
@@ -354,4 +431,5 @@ class _Maker:
             tied=tied & there,
             consensus=np.where(complete, vote.answers, -1),
             consensus_tied=(vote.n_tied > 1) & complete,
+            asked=asked & there,
         )

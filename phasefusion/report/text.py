@@ -11,7 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from phasefusion.report.sections import Section, headline, sections
+from phasefusion.report.headline import headline
+from phasefusion.report.sections import Section, sections
 
 
 def render(numbers: Mapping[str, Any], timing: Mapping[str, Any]) -> RenderableType:

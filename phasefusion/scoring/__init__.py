@@ -2,11 +2,21 @@
 
 `Scorer` is the one-method protocol that the rest of the package relies on,
 `OptionScores` is what it returns, and `HFOptionScorer` scores with Hugging Face
-video-language models. Only the last one needs torch and transformers, at first use.
+video-language models. `HFGenerationScorer` lets them write their answers instead, which
+`GeneratedAnswers` holds. Only these two need torch and transformers, at first use.
 """
 
+from phasefusion.scoring.generation import GeneratedAnswers, HFGenerationScorer
 from phasefusion.scoring.huggingface import HFOptionScorer
 from phasefusion.scoring.letters import PromptTemplate
-from phasefusion.scoring.protocol import OptionScores, Scorer
+from phasefusion.scoring.protocol import OptionScores, Scorer, ScoreRequest
 
-__all__ = ["HFOptionScorer", "OptionScores", "PromptTemplate", "Scorer"]
+__all__ = [
+    "GeneratedAnswers",
+    "HFGenerationScorer",
+    "HFOptionScorer",
+    "OptionScores",
+    "PromptTemplate",
+    "ScoreRequest",
+    "Scorer",
+]

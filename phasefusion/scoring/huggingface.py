@@ -1,81 +1,79 @@
-"""Option scores from Hugging Face video-language models of the Qwen-VL family."""
+"""Option scores from Hugging Face video-language models."""
 
 from __future__ import annotations
 
-import math
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from phasefusion.errors import OptionError, ScoringError
-from phasefusion.pixels import PatchSettings, to_qwen_patches
-from phasefusion.pixels.geometry import pass_order_shows
+from phasefusion.errors import ScoringError
 from phasefusion.scoring.checkpoint import (
+    Pixels,
     backend,
-    limited,
+    check_model,
+    check_vocabulary,
+    load_config,
+    load_own,
     loading,
-    model_pixels,
-    preprocessor_config,
-    read_json,
+    origin,
+    own_pixels,
     torch_dtype,
     unpack,
     usable_device,
-    warn_defaults,
+)
+from phasefusion.scoring.families import (
+    FramesAs,
+    Shown,
+    ThroughProcessor,
+    own_family,
 )
 from phasefusion.scoring.letters import (
     TEXT_PROMPT,
-    CleanOptions,
-    LetterTokens,
     LetterVariants,
     PromptTemplate,
-    clean_options,
-    continuation,
-    letter_tokens,
-    log_add,
-    merge_repeats,
 )
-from phasefusion.scoring.prefix import ForwardPasses, Row, RowScores, VisualInputs
+from phasefusion.scoring.prefix import ForwardPasses
 from phasefusion.scoring.protocol import (
     Kind,
     OptionScores,
-    check_clip,
-    check_orders,
-    check_question,
+    ScoreRequest,
 )
+from phasefusion.scoring.questions import Asked, Asker
 from phasefusion.scoring.source import (
-    check_family,
+    OWN_FAMILIES,
     check_folder,
     check_hub,
     folder_sha256,
     local_folder,
+    not_served,
+)
+from phasefusion.scoring.sweeps import Sweeper
+from phasefusion.scoring.times import Timestamps, frame_times
+from phasefusion.scoring.variants import (
+    VARIANTS,
+    BlindScorer,
+    subtract_prior,
+    without_letters,
 )
 
 if TYPE_CHECKING:
     from phasefusion.video import Clip
 
-Timestamps = Literal["true", "frozen"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
-    """A question as the model reads it: prompts, options, orders (M, K)."""
-
-    prompts: tuple[str, ...]
-    clean: CleanOptions
-    orders: NDArray[np.int64]
-
 
 class HFOptionScorer:
-    """Scores options with a Qwen2-VL or Qwen2.5-VL model.
+    """Scores options with a video-language model of transformers.
 
-    Frames go from the clip to the model without torchvision: resized, normalised and
-    cut into patches the way the model's own preprocessing does it. Letters are scored
-    by a plain forward pass at the answer position, not by `generate`, so generation
-    settings such as a repetition penalty have no influence.
+    For Qwen2-VL, Qwen2.5-VL (and MiMo-VL), Qwen3-VL, InternVL (in its native form),
+    LLaVA-OneVision, LLaVA-NeXT-Video and SmolVLM2, frames go from the clip to the model
+    without torchvision: resized, normalised, cut and described in the prompt the way
+    the model's own processor does it. With any other model of
+    AutoModelForImageTextToText they go through its processor. Letters are scored by a
+    plain forward pass at the answer position, not by `generate`, so generation settings
+    such as a repetition penalty have no influence.
 
     Parameters
     ----------
@@ -83,7 +81,7 @@ class HFOptionScorer:
         Switched to evaluation mode.
     processor : processor or tokenizer, optional
         A processor gives its tokenizer, and its video processor's settings; a
-        tokenizer may be given here instead.
+        tokenizer may be given here instead where the model is of a family named above.
     tokenizer : tokenizer, optional
         Needs a chat template.
     score : {"letter", "text", "text-normalised"}, default "letter"
@@ -92,8 +90,9 @@ class HFOptionScorer:
         token), after a prompt that shows no options unless `prompt` lists them;
         "text-normalised" divides that sum by the number of tokens.
     reuse_prefix : bool, default True
-        Run header, video and question once a phase for all option orders. Scores are
-        the same either way, up to rounding.
+        Run what prompts have in common, header and video at least, once a phase for
+        all option orders and questions, and look at every frame once. Scores are the
+        same either way, up to rounding.
     prompt : PromptTemplate, optional
         Default: the letter prompt for letters, and for text a prompt without options,
         for which all orders are equal and are scored once.
@@ -101,30 +100,51 @@ class HFOptionScorer:
         Whether ``"A"`` and ``" A"`` both count as the letter, or only the one right
         after the prompt.
     timestamps : {"true", "frozen"}, default "true"
-        Where the model takes the time between temporal patches: from each phase's own
-        frame times, or from phase 0's for all phases.
+        What models that are told times are told: each phase's own frame times, or for
+        all phases the middles of equal parts of the video (see `frame_times`).
     size : (int, int), optional
         Fixed (height, width) of the frames the model sees.
     min_pixels, max_pixels : int, optional
-        Limits on the area of a frame, in place of the checkpoint's.
-    pixels : PatchSettings, optional
+        Limits on the area of a frame, in place of the checkpoint's (Qwen-VL).
+    pixels : PatchSettings or PlaneSettings, optional
         All pixel settings at once, in place of the checkpoint's.
+    pixel_frames : int, optional
+        Give frames the size that those of a clip of so many frames have, whatever the
+        clip's number, where the model's rule depends on it (Qwen3-VL). `evaluate` sets
+        it to the most frames of an arm, so that all arms see the same pixels.
+    frames_as : {"video", "images"}, optional
+        Let frames go through the processor, as a video or as pictures, also where the
+        family is known. By default other models get a video where their processor
+        takes one.
     device : str or torch.device, optional
         Where to move the model; default: where it is.
     batch_size : int, optional
-        Most rows in one pass; default: all rows that share a prefix, one otherwise.
+        Most rows in one pass; default: as many as fit into memory, and one with
+        ``reuse_prefix=False``. A pass that runs out of memory is halved.
+    prior : {"blind"}, optional
+        Subtract the log-probabilities that the same prompt without the video gives,
+        and normalise over the options; see `variants.subtract_prior`.
 
     Raises
     ------
     ScoringError
-        If the model is of another family, or tokenizer and model do not fit.
+        If the model takes no frames or gives no logits, or tokenizer and model do not
+        fit.
 
     Notes
     -----
-    transformers 4.57 and 5.24 place the same tokens differently, so that scores of one
-    checkpoint differ between them: 4.57 cuts the seconds between temporal patches to
-    a whole number, and lets the text after a video go on from the video's highest
-    position, 5.24 from the longer side of a frame. `describe` records the version.
+    What else is scored in a pass makes no difference to a score above 1e-5 for a
+    float32 model; for others it is what their own precision allows. Logits are made in
+    float32 from the last hidden states whatever the precision of the model, so that
+    options are not made equal by rounding.
+
+    Scores of one checkpoint differ between transformers 4.57 and 5.24, and `describe`
+    records the version. In Qwen2.5-VL, 4.57 cuts the seconds between temporal patches
+    to a whole number, and lets the text after a video go on from the video's highest
+    position, 5.24 from the longer side of a frame. Around Qwen3-VL's timed frames, 5.24
+    leaves the two vision tokens that the chat template writes around a video, 4.57 does
+    not. What SmolVLM2's processor resizes with a Lanczos filter in 5.24, older ones
+    resize with a bicubic one; here it is Lanczos with all.
     """
 
     def __init__(
@@ -141,52 +161,53 @@ class HFOptionScorer:
         size: Sequence[int] | None = None,
         min_pixels: int | None = None,
         max_pixels: int | None = None,
-        pixels: PatchSettings | None = None,
+        pixels: Pixels | None = None,
+        pixel_frames: int | None = None,
+        frames_as: FramesAs | None = None,
         device: Any = None,
         batch_size: int | None = None,
+        prior: Literal["blind"] | None = None,
     ) -> None:
         backend()
+        _check_choice("prior", prior, (None, "blind"))
         _check_choice("score", score, ("letter", "text", "text-normalised"))
         _check_choice("letter_variants", letter_variants, ("sum", "in-context"))
         _check_choice("timestamps", timestamps, ("true", "frozen"))
-        check_family(
-            {"model_type": getattr(model.config, "model_type", None)},
-            type(model).__name__,
-        )
-        tokenizer, self._template, settings = unpack(
-            model, processor, tokenizer, pixels
-        )
-        self._tokenizer = tokenizer
-        self._pixels = limited(settings, size, min_pixels, max_pixels)
-        default = PromptTemplate() if score == "letter" else TEXT_PROMPT
-        self._prompt = default if prompt is None else prompt
-        if score == "letter" and not self._prompt.lists_letters:
-            raise ScoringError(
-                'score="letter" needs a prompt that shows {options} with their '
-                f"{{letter}}; got {self._prompt.to_dict()}"
-            )
-        self._score: Kind = score
-        self._variants: LetterVariants = letter_variants
+        _check_choice("frames_as", frames_as, (None, "video", "images"))
+        if pixel_frames is not None and pixel_frames < 1:
+            raise ScoringError(f"pixel_frames is {pixel_frames}; it must be at least 1")
+        check_model(model)
+        tokenizer, template, processor = unpack(processor, tokenizer)
+        wanted = (size, min_pixels, max_pixels)
+        if model.config.model_type in OWN_FAMILIES and frames_as is None:
+            pixels = own_pixels(model, processor, pixels, wanted)
+            family = own_family(model, tokenizer, pixels)
+        else:
+            _refuse_pixels(*wanted, pixels)
+            family = _through_processor(model, processor, frames_as)
+            if getattr(processor, "chat_template", None):
+                template = None  # it may have another one for videos
+        family.template = family.template or template
+        family.pixel_frames = pixel_frames
+        check_vocabulary(model, tokenizer)
+        prompt = _checked_prompt(prompt, score)
+        self._prior = prior
         self._timestamps = timestamps
         self._model = model.to(device) if device is not None else model
         self._model.eval()
-        self._video_token_id = int(model.config.video_token_id)
-        self._video_token = tokenizer.convert_ids_to_tokens(self._video_token_id)
-        self._special = (*tokenizer.all_special_tokens, self._video_token)
+        self._family = family
+        self._asker = Asker(
+            tokenizer, family, prompt=prompt, score=score, variants=letter_variants
+        )
         pad_id = tokenizer.pad_token_id
         self._passes = ForwardPasses(
             self._model,
             pad_id=0 if pad_id is None else int(pad_id),
             batch_size=batch_size,
             reuse_prefix=reuse_prefix,
+            check_reuse=isinstance(family, ThroughProcessor),
         )
-        self._source: dict[str, Any] = {
-            "path": getattr(model.config, "_name_or_path", "") or None,
-            "revision": getattr(model.config, "_commit_hash", None),
-        }
-        folder = self._source["path"]
-        is_local = folder is not None and Path(folder).is_dir()
-        self._folder = Path(folder).resolve() if is_local else None
+        self._source, self._folder = origin(model)
 
     @classmethod
     def from_pretrained(
@@ -197,6 +218,8 @@ class HFOptionScorer:
         dtype: Any = "auto",
         revision: str | None = None,
         attn_implementation: str | None = None,
+        trust_remote_code: bool = False,
+        pickled_weights: bool = False,
         **options: Any,
     ) -> HFOptionScorer:
         """Load model, tokenizer and pixel settings of a checkpoint.
@@ -213,6 +236,11 @@ class HFOptionScorer:
             Branch, tag or commit on the hub.
         attn_implementation : str, optional
             Passed to the model.
+        trust_remote_code : bool, default False
+            Run Python code that comes with the checkpoint.
+        pickled_weights : bool, default False
+            Read weights that are Python pickles, which can run code, where there are
+            no safetensors.
         **options
             As for the class.
 
@@ -224,7 +252,8 @@ class HFOptionScorer:
         ------
         ScoringError
             If there is no such folder or id, a file of it is missing, cut short or
-            does not load, the model is of another family, or the device or dtype
+            does not load, the model takes no frames, its weights are pickled or it
+            needs code of its own without that being allowed, or the device or dtype
             cannot be used. What the files show is found before torch is loaded.
         BackendUnavailableError
             If torch or transformers is missing.
@@ -237,37 +266,41 @@ class HFOptionScorer:
         """
         source = str(path_or_id)
         folder = local_folder(source)
-        cache_only, commit = False, None
+        snapshot, commit = None, None
         if folder is None:
-            cache_only, commit = check_hub(source, revision)
+            snapshot, commit = check_hub(source, revision)
         else:
-            check_folder(folder)
+            check_folder(folder, pickled_weights=pickled_weights)
             source = str(folder)
+        # As a folder, or some libraries would ask the hub about it all the same.
+        place = source if snapshot is None else str(snapshot)
         torch, transformers = backend()
         dtype = torch_dtype(torch, dtype)
         device = usable_device(torch, device)
-        where = {"revision": revision, "local_files_only": cache_only}
+        where = {
+            "revision": revision if snapshot is None else None,
+            "trust_remote_code": trust_remote_code,
+        }
         arguments: dict[str, Any] = {"dtype": dtype, **where}
         if attn_implementation is not None:
             arguments["attn_implementation"] = attn_implementation
+        if not pickled_weights:
+            arguments["use_safetensors"] = True
+        with loading(source, "configuration"):
+            arguments["config"] = load_config(transformers, place, **where)
         with loading(source, "model"):
             model = transformers.AutoModelForImageTextToText.from_pretrained(
-                source, **arguments
+                place, **arguments
             ).to(device)
-        with loading(source, "tokenizer"):
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source, **where)
-        with loading(source, "preprocessor settings"):
-            if getattr(tokenizer, "chat_template", None) is None:
-                legacy = read_json(
-                    source, "chat_template.json", revision, cache_only=cache_only
-                )
-                tokenizer.chat_template = legacy.get("chat_template")
-            if options.get("pixels") is None:
-                config = preprocessor_config(source, revision, cache_only=cache_only)
-                if not config and options.get("size") is None:
-                    warn_defaults(source)
-                options["pixels"] = model_pixels(config, model.config)
-        scorer = cls(model, tokenizer=tokenizer, device=device, **options)
+        own = model.config.model_type in OWN_FAMILIES and not options.get("frames_as")
+        processor: Any = None
+        tokenizer: Any = None
+        if own:
+            tokenizer = load_own(transformers, (source, place), where, model, options)
+        else:
+            with loading(source, "processor"):
+                processor = transformers.AutoProcessor.from_pretrained(place, **where)
+        scorer = cls(model, processor, tokenizer, device=device, **options)
         scorer._source = {
             "path": str(path_or_id),
             "revision": getattr(model.config, "_commit_hash", None)
@@ -312,38 +345,56 @@ class HFOptionScorer:
         ScoringError
             If `clip` is none, or tokenizer and prompt do not allow such scores.
         """
-        check_clip(clip)
-        text = check_question(question)
-        clean = clean_options(options)
-        table = check_orders(orders, len(clean.texts))
-        self._refuse_special(text, clean.texts)
-        asked = _Asked(self._prompts(text, clean.texts, table), clean, table)
-        notes = list(clean.notes)
-        logprobs = np.full((len(clip.frames), *table.shape), np.nan)
-        mass = np.full(logprobs.shape[:2], np.nan)
-        rows: list[Row] = []
-        n_repeated = 0
-        for s in range(len(clip.frames)):
-            missing = np.flatnonzero(clip.missing[s])
-            if missing.size:
-                frame = int(clip.indices[s, missing[0]])
-                notes.append(f"phase {s}: frame {frame} could not be decoded")
-                continue
-            if clip.damaged[s].any():
-                frame = int(clip.indices[s, clip.damaged[s].argmax()])
-                notes.append(f"phase {s}: frame {frame} was decoded with damage")
-            visual, n_repeated = self._visual(clip, s)
-            rows = rows or self._rows(asked, self._n_tokens(visual))
-            scores = self._passes.run(rows, visual)
-            gather = self._letters if self._score == "letter" else self._texts
-            logprobs[s], mass[s] = gather(asked, scores)
-            notes += [f"phase {s}, {why}" for why in _problems(scores, logprobs[s])]
-        if n_repeated:
-            notes.append(
-                f"last frame of every phase repeated {n_repeated}x to fill groups of "
-                f"{self._pixels.temporal_frames} frames"
+        return self.score_many([ScoreRequest(clip, question, options, orders)])[0]
+
+    def score_many(self, requests: Sequence[ScoreRequest]) -> list[OptionScores]:
+        """Score several questions, about one clip or several, in passes they share.
+
+        Requests about one `Clip` object share the prefix up to the end of its video.
+        Scores are those of `score`, up to rounding: 1e-5 for a float32 model.
+
+        Parameters
+        ----------
+        requests : sequence of ScoreRequest
+
+        Returns
+        -------
+        list of OptionScores
+            One a request.
+
+        Raises
+        ------
+        OptionError, ScoringError
+            As `score`, for the first request that is wrong, before any pass is made.
+        """
+        made = Sweeper(self._asker, self._passes, self._shown).score(requests)
+        if self._prior is None:
+            return made
+        blind = self.variant("blind")
+        return [
+            subtract_prior(
+                scores,
+                blind.score(None, asked.question, asked.options, orders=asked.orders),
             )
-        return OptionScores(logprobs, mass, table, self._score, tuple(notes))
+            for scores, asked in zip(made, requests, strict=True)
+        ]
+
+    def variant(self, name: str) -> Any:
+        """Ask the same model without the video, "blind", or letters, "unlabelled"."""
+        _check_choice("variant", name, VARIANTS)
+        return BlindScorer(self) if name == "blind" else without_letters(self)
+
+    def _shown(self, clip: Clip, s: int, asked: Asked) -> Shown:
+        """Show the frames of one phase, as they are if they were resized before."""
+        n_frames, *now = clip.frames.shape[1:4]
+        size = None
+        if clip.info is not None and clip.frames.dtype == np.uint8:
+            native = (clip.info.height, clip.info.width)
+            if tuple(now) == self._family.native_size(*native, n_frames):
+                size = (now[0], now[1])
+        times = frame_times(clip, s, self._timestamps)
+        chat = asked.prompts[0]
+        return self._family.show(clip.frames[s], times, size=size, chat=chat)
 
     def frame_size(
         self, height_px: int, width_px: int, n_frames: int
@@ -372,13 +423,33 @@ class HFOptionScorer:
         FrameError
             If frames of that size cannot be resized for the model.
         """
-        size = self._pixels.frame_size(height_px, width_px, n_frames)
-        filter, first_pass = self._pixels.filter, self._pixels.first_pass
-        if filter != "bicubic" or first_pass == "vertical":
-            return None
-        if first_pass == "horizontal" and pass_order_shows((height_px, width_px), size):
-            return None
-        return size
+        return self._family.frame_size(height_px, width_px, n_frames)
+
+    def pinned(self, n_frames: int) -> HFOptionScorer:
+        """Return the scorer with frame sizes as for clips of `n_frames`.
+
+        Where the model's rule gives frames of longer clips a smaller size, arms of
+        different numbers of frames would see different pixels.
+
+        Parameters
+        ----------
+        n_frames : int
+            Most frames of an arm.
+
+        Returns
+        -------
+        HFOptionScorer
+            This one where the size does not depend on the number of frames, or
+            `pixel_frames` was given; a copy with the same model otherwise.
+        """
+        family = self._family
+        if family.pixel_frames is not None or not family.size_follows_frames:
+            return self
+        twin = copy.copy(self)
+        twin._family = family.pinned(n_frames)
+        twin._asker = copy.copy(self._asker)
+        twin._asker.family = twin._family
+        return twin
 
     def describe(self) -> dict[str, Any]:
         """Return what is needed to repeat the scores, JSON-able.
@@ -388,9 +459,10 @@ class HFOptionScorer:
         """
         torch, transformers = backend()
         letters: Any = None
-        if self._score == "letter":
+        asker = self._asker
+        if asker.score == "letter":
             try:
-                letters = self._letter_tokens(self._chat("?", ["a", "b"]), 2).to_dict()
+                letters = asker.letter_tokens(asker.chat("?", ["a", "b"]), 2).to_dict()
             except ScoringError as error:
                 letters = str(error)
         return {
@@ -403,12 +475,13 @@ class HFOptionScorer:
             "device": str(self._model.device),
             "transformers": transformers.__version__,
             "torch": torch.__version__,
-            "score": self._score,
-            "prompt": self._prompt.to_dict(),
-            "letter_variants": self._variants,
+            "score": asker.score,
+            "prompt": asker.prompt.to_dict(),
+            "letter_variants": asker.variants,
             "letter_tokens": letters,
             "timestamps": self._timestamps,
-            "pixels": self._pixels.to_dict(),
+            **({} if self._prior is None else {"prior": self._prior}),
+            **self._family.describe(),
             "reuse_prefix": self._passes.reuse_prefix,
             "batch_size": self._passes.batch_size,
         }
@@ -425,176 +498,45 @@ class HFOptionScorer:
         dtype = str(self._model.dtype).removeprefix("torch.")
         return (
             f"<{type(self).__name__} {name!r}: {self._model.config.model_type}, "
-            f"{dtype} on {self._model.device}, scores {self._score}>"
+            f"{dtype} on {self._model.device}, scores {self._asker.score}>"
         )
 
-    # Prompts and tokens
 
-    def _chat(self, question: str, options: Sequence[str]) -> str:
-        turns: list[dict[str, Any]] = []
-        if self._prompt.system is not None:
-            turns.append({"role": "system", "content": self._prompt.system})
-        ask = self._prompt.render(question, options)
-        turns.append(
-            {
-                "role": "user",
-                "content": [{"type": "video"}, {"type": "text", "text": ask}],
-            }
+def _checked_prompt(prompt: PromptTemplate | None, score: Kind) -> PromptTemplate:
+    if prompt is None:
+        prompt = PromptTemplate() if score == "letter" else TEXT_PROMPT
+    if score == "letter" and not prompt.lists_letters:
+        raise ScoringError(
+            'score="letter" needs a prompt that shows {options} with their '
+            f"{{letter}}; got {prompt.to_dict()}"
         )
-        chat: str = self._tokenizer.apply_chat_template(
-            turns,
-            chat_template=self._template,
-            tokenize=False,
-            add_generation_prompt=True,
+    return prompt
+
+
+def _through_processor(
+    model: Any, processor: Any, frames_as: FramesAs | None
+) -> ThroughProcessor:
+    kind = getattr(model.config, "model_type", None)
+    parts = ("video_processor", "image_processor")
+    if any(getattr(processor, part, None) is not None for part in parts):
+        return ThroughProcessor(model, processor, frames_as)
+    if frames_as is None and not hasattr(model.config, "vision_config"):
+        raise not_served(type(model).__name__, kind)
+    raise ScoringError(
+        f"{type(model).__name__}: frames for model type {kind!r} go through its "
+        "processor; give a processor with a video or an image processor, as "
+        "AutoProcessor loads it"
+    )
+
+
+def _refuse_pixels(*settings: object) -> None:
+    if any(setting is not None for setting in settings):
+        raise ScoringError(
+            "size, min_pixels, max_pixels and pixels are for frames prepared here; "
+            "where frames go through the processor, set its own size"
         )
-        n_video = chat.count(self._video_token)
-        if n_video != 1 or ask not in chat:
-            raise ScoringError(
-                f"the chat template wrote {n_video} video placeholders "
-                f"{self._video_token!r} and the question "
-                f"{'once' if ask in chat else 'not'}; need one of each: {chat!r}"
-            )
-        return chat
-
-    def _prompts(
-        self, question: str, texts: Sequence[str], orders: NDArray[np.int64]
-    ) -> tuple[str, ...]:
-        """One prompt an order, or one for all when no options are shown."""
-        shown = orders if self._prompt.lists_options else orders[:1]
-        return tuple(self._chat(question, [texts[k] for k in row]) for row in shown)
-
-    def _encode(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return ids
-
-    def _letter_tokens(self, chat: str, n_options: int) -> LetterTokens:
-        return letter_tokens(self._encode, chat, n_options, variants=self._variants)
-
-    def _refuse_special(self, question: str, texts: Sequence[str]) -> None:
-        named = [("the question", question)]
-        named += [(f"option {k}", text) for k, text in enumerate(texts)]
-        for name, text in named:
-            for token in self._special:
-                if token and token in text:
-                    raise OptionError(
-                        f"{name} holds {token!r}, a control token of this model, "
-                        f"and would change the prompt's structure: {text!r}"
-                    )
-
-    def _with_video(self, ids: Sequence[int], n_tokens: int) -> NDArray[np.int64]:
-        """Put `n_tokens` video tokens in the place of the one placeholder."""
-        table = np.asarray(ids, dtype=np.int64)
-        at = np.flatnonzero(table == self._video_token_id)
-        if at.size != 1:
-            raise ScoringError(
-                f"the prompt has {at.size} video tokens (id {self._video_token_id}); "
-                "tokenizer and model do not belong together"
-            )
-        repeats = np.ones(len(table), dtype=np.int64)
-        repeats[at] = n_tokens
-        return np.repeat(table, repeats)
-
-    # Frames
-
-    def _visual(self, clip: Clip, s: int) -> tuple[VisualInputs, int]:
-        frames = clip.frames[s]
-        rows, grid_thw = to_qwen_patches(
-            frames, self._pixels, size=self._clip_size(clip)
-        )
-        n_repeated = -len(frames) % self._pixels.temporal_frames
-        times = clip.times_s[0 if self._timestamps == "frozen" else s]
-        seconds = self._pixels.temporal_frames * _spacing_s(times)
-        return VisualInputs(rows, grid_thw, seconds), n_repeated
-
-    def _clip_size(self, clip: Clip) -> tuple[int, int] | None:
-        """Return the size of frames that were resized for this model before."""
-        n_frames, *shown = clip.frames.shape[1:4]
-        if clip.info is not None:
-            native = (clip.info.height, clip.info.width)
-            if tuple(shown) == self._pixels.frame_size(*native, n_frames):
-                return shown[0], shown[1]
-        return None
-
-    def _n_tokens(self, visual: VisualInputs) -> int:
-        return math.prod(visual.grid_thw) // self._pixels.merge**2
-
-    # Rows of a question, the same for every phase, and their scores put together:
-    # log-probabilities (M, K) in content space and option mass (M,)
-
-    def _rows(self, asked: _Asked, n_tokens: int) -> list[Row]:
-        if self._score != "letter":
-            return [
-                self._text_row(prompt, asked.clean.texts[k], n_tokens)
-                for prompt in asked.prompts
-                for k in asked.clean.distinct
-            ]
-        letters = self._letter_tokens(asked.prompts[0], len(asked.clean.texts))
-        wanted = np.array(letters.ids, dtype=np.int64).reshape(1, -1)
-        rows = []
-        for prompt in asked.prompts:
-            ids = self._with_video(self._encode(prompt), n_tokens)
-            rows.append(Row(ids, np.array([len(ids) - 1]), wanted))
-        return rows
-
-    def _text_row(self, prompt: str, text: str, n_tokens: int) -> Row:
-        base = self._encode(prompt)
-        added = continuation(base, self._encode(prompt + text))
-        if not added:
-            raise ScoringError(
-                f"option text {text!r} has no tokens of its own after the prompt "
-                "(does the generation prompt end in a space?)"
-            )
-        ids = self._with_video([*base, *added[:-1]], n_tokens)
-        at = np.arange(len(ids) - len(added), len(ids))
-        return Row(ids, at, np.array(added, dtype=np.int64)[:, None])
-
-    def _letters(
-        self, asked: _Asked, scores: Sequence[RowScores]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        n_orders, n_options = asked.orders.shape
-        by_variant = np.stack([row.logprobs[0] for row in scores])
-        by_letter = log_add(by_variant.reshape(n_orders, -1, n_options), axis=1)
-        content = np.empty_like(by_letter)
-        np.put_along_axis(content, asked.orders, by_letter, axis=1)
-        mass = np.exp(by_letter).sum(axis=1)
-        return merge_repeats(content, asked.clean.first), mass
-
-    def _texts(
-        self, asked: _Asked, scores: Sequence[RowScores]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        distinct = list(asked.clean.distinct)
-        shape = (len(asked.prompts), len(distinct))
-        sums = np.array([row.logprobs.sum() for row in scores]).reshape(shape)
-        means = np.array([row.logprobs.mean() for row in scores]).reshape(shape)
-        content = np.full((shape[0], len(asked.clean.texts)), -np.inf)
-        content[:, distinct] = means if self._score == "text-normalised" else sums
-        content[np.isnan(sums).any(axis=1)] = np.nan
-        mass = np.exp(sums).sum(axis=1)
-        shown = asked.orders.shape  # prompts without options stand for every order
-        return np.broadcast_to(content, shown), np.broadcast_to(mass, shown[:1])
 
 
-def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
+def _check_choice(name: str, value: object, allowed: Sequence[object]) -> None:
     if value not in allowed:
         raise ScoringError(f"{name} is {value!r}; it must be one of {list(allowed)}")
-
-
-def _spacing_s(times_s: NDArray[np.float64]) -> float:
-    """Mean time between frames, in seconds; 1 for a single frame."""
-    if len(times_s) < 2:
-        return 1.0
-    spacing = float(times_s[-1] - times_s[0]) / (len(times_s) - 1)
-    if not (math.isfinite(spacing) and spacing >= 0):
-        raise ScoringError(
-            f"frame times {np.asarray(times_s).tolist()} s do not ascend; they set "
-            "the model's positions in time"
-        )
-    return spacing
-
-
-def _problems(scores: Sequence[RowScores], logprobs: NDArray[np.float64]) -> list[str]:
-    """Say what is wrong with which row or order, if anything is."""
-    found = [f"row {i}: {row.problem}" for i, row in enumerate(scores) if row.problem]
-    for m in np.flatnonzero(np.isneginf(logprobs).all(axis=1)):
-        found.append(f"order {m}: no option has any probability")
-    return found

@@ -13,6 +13,7 @@ from phasefusion.errors import OptionError, ScoringError
 from phasefusion.orders import MAX_LETTERS, validate
 
 if TYPE_CHECKING:
+    from phasefusion.scoring.generation import GeneratedAnswers
     from phasefusion.video import Clip
 
 Kind = Literal["letter", "text", "text-normalised"]
@@ -35,7 +36,8 @@ class OptionScores:
     option_mass : array_like, shape (S, M), float64
         Probability that the model gives to the options together; NaN for an invalid
         pass, or where it is not known. Far below 1 means that the model wants to say
-        something else.
+        something else. Log-probabilities from which a prior was subtracted add up to 1
+        instead.
     orders : array_like, shape (M, K), int64
         ``orders[m, pos]`` is the number of the option shown at position ``pos``.
     kind : {"letter", "text", "text-normalised"}
@@ -120,6 +122,24 @@ class OptionScores:
         return self.logprobs.copy() if copy else self.logprobs
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreRequest:
+    """What one call of `Scorer.score` is given.
+
+    Parameters
+    ----------
+    clip : Clip
+    question : str
+    options : sequence of str
+    orders : array_like of int, shape (M, K), optional
+    """
+
+    clip: Clip
+    question: str
+    options: Sequence[str]
+    orders: ArrayLike | None = None
+
+
 @runtime_checkable
 class Scorer(Protocol):
     """Anything that can score options: one method is all it takes.
@@ -133,6 +153,14 @@ class Scorer(Protocol):
     that size, resized by `phasefusion.resize` with its defaults, and the scorer must
     take frames of that size as they are; `Clip.info` tells the size in the file. A
     scorer without it gets frames as decoded.
+
+    It may have ``score_many(requests)``, which takes a sequence of `ScoreRequest` and
+    returns what `score` would for each; a run then gives it all that is to be scored of
+    a video together.
+
+    It may have ``pinned(n_frames)``, which returns the scorer to use in its place for
+    arms of at most `n_frames` frames a pass, one that looks at all of them at the same
+    size. `evaluate` asks for it before anything else.
 
     Notes
     -----
@@ -161,7 +189,7 @@ class Scorer(Protocol):
         options: Sequence[str],
         *,
         orders: ArrayLike | None = None,
-    ) -> OptionScores | ArrayLike:
+    ) -> OptionScores | GeneratedAnswers | ArrayLike:
         """Score every option in every phase of `clip` and every option order.
 
         Parameters
@@ -176,11 +204,11 @@ class Scorer(Protocol):
 
         Returns
         -------
-        scores : OptionScores or array_like, shape (S, M, K)
-            Either `OptionScores`, or natural log-probabilities alone: entry
-            ``[s, m, k]`` belongs to the option that was given as number ``k``,
-            wherever order ``m`` shows it. Of these alone, the option mass is the sum
-            of their exponentials over the options, and a row of NaN is an invalid
+        scores : OptionScores, GeneratedAnswers or array_like, shape (S, M, K)
+            `OptionScores`, texts that a model wrote, or natural log-probabilities
+            alone: entry ``[s, m, k]`` belongs to the option that was given as number
+            ``k``, wherever order ``m`` shows it. Of these alone, the option mass is the
+            sum of their exponentials over the options, and a row of NaN is an invalid
             pass.
         """
         ...

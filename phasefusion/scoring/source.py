@@ -16,15 +16,28 @@ from urllib.parse import urlsplit
 from phasefusion._install import HUGGING_FACE
 from phasefusion.errors import BackendUnavailableError, ScoringError
 
-FAMILY = ("qwen2_5_vl", "qwen2_vl")
+#: Model types whose frames are prepared here, with the family's name in
+#: `phasefusion.pixels`; any other model needs its own processor.
+OWN_FAMILIES = {
+    "internvl": "internvl",
+    "llava_next_video": "llava_next_video",
+    "llava_onevision": "llava_onevision",
+    "qwen2_5_vl": "qwen2_5_vl",
+    "qwen2_vl": "qwen2_vl",
+    "qwen3_vl": "qwen3_vl",
+    "qwen3_vl_moe": "qwen3_vl",
+    "smolvlm": "smolvlm",
+}
 
 _MAKE = "give a folder as save_pretrained writes it, with the processor's files"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _TOKENIZERS = (
     ("tokenizer.json",),
     ("vocab.json", "merges.txt"),
+    ("tokenizer.model",),
 )
 _SMALL = (
+    "*.py",
     "*preprocessor_config.json",
     "added_tokens.json",
     "chat_template.*",
@@ -78,8 +91,14 @@ def _neither(source: str) -> ScoringError:
     )
 
 
-def check_folder(folder: Path) -> None:
+def check_folder(folder: Path, *, pickled_weights: bool = False) -> None:
     """Refuse what cannot be loaded for a reason that its files show.
+
+    Parameters
+    ----------
+    folder : Path
+    pickled_weights : bool, default False
+        Take weights that are Python pickles, which can run code when they are read.
 
     Raises
     ------
@@ -105,19 +124,35 @@ def check_folder(folder: Path) -> None:
         raise ScoringError(
             f"{folder}: has no weights (model.safetensors); copy them into it"
         )
+    if weights[0].suffix != ".safetensors" and not pickled_weights:
+        raise ScoringError(
+            f"{folder}: its weights are pickled ({weights[0].name}), and reading them "
+            "can run code; convert them to safetensors, or give pickled_weights=True"
+        )
     for path in weights:
         _check_weights(path)
 
 
 def check_family(config: dict[str, Any], source: str) -> None:
-    """Refuse the configuration of a model that is not served."""
+    """Refuse the configuration of a model that takes no frames."""
     kind = config.get("model_type")
-    if kind not in FAMILY:
-        raise ScoringError(
-            f"{source}: model type {kind!r} is not served; served are "
-            f"{', '.join(FAMILY)}. Any other model can be wrapped in a class with a "
-            "score method"
-        )
+    if kind in OWN_FAMILIES:
+        return
+    if any(word in key for key in config for word in ("vision", "visual", "image")):
+        return
+    if config.get("auto_map"):  # code of its own may do anything
+        return
+    raise not_served(source, kind)
+
+
+def not_served(source: str, kind: object) -> ScoringError:
+    """Return the error for a model that takes no frames."""
+    return ScoringError(
+        f"{source}: model type {kind!r} is not served; served are "
+        f"{', '.join(sorted(OWN_FAMILIES))}, and with its processor any other that "
+        "AutoModelForImageTextToText loads. Any other model can be wrapped in a class "
+        "with a score method"
+    )
 
 
 def json_file(path: Path) -> dict[str, Any]:
@@ -188,10 +223,11 @@ def _tensors(header: dict[str, Any]) -> Iterator[dict[str, Any]]:
     return (part for name, part in header.items() if name != "__metadata__")
 
 
-def check_hub(model_id: str, revision: str | None) -> tuple[bool, str | None]:
+def check_hub(model_id: str, revision: str | None) -> tuple[Path | None, str | None]:
     """Look for a checkpoint of the hub.
 
-    Returns whether only the cache is to be used, and the commit that was found.
+    Returns the folder of the cache where only that is to be used, and the commit that
+    was found.
 
     Without a connection it is said at once, where the libraries would try for half a
     minute.
@@ -236,7 +272,7 @@ def check_hub(model_id: str, revision: str | None) -> tuple[bool, str | None]:
     check_family(json_file(Path(str(cached))), model_id)
     snapshot = Path(str(cached)).parent.name
     commit = snapshot if re.fullmatch("[0-9a-f]{40}", snapshot) else None
-    return bool(why), commit
+    return Path(str(cached)).parent if why else None, commit
 
 
 def _resolves(url: str) -> bool:

@@ -13,6 +13,7 @@ from phasefusion._random import MASK_64
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import integers
+from phasefusion.stats._exact import hypergeometric_tail
 from phasefusion.stats._numbers import (
     clusters,
     finite_column,
@@ -20,7 +21,7 @@ from phasefusion.stats._numbers import (
     same_length,
 )
 from phasefusion.stats.proportions import check_level
-from phasefusion.stats.resampling import quantile
+from phasefusion.stats.resampling import percentile_interval
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -140,8 +141,6 @@ def shared_unstable_counts(
     >>> shared_unstable_counts(30, 10, 12, 48).excess.__round__(3)
     0.132
     """
-    from scipy.stats import hypergeom
-
     counts = integers([n11, n10, n01, n00], "counts", 1)
     if counts.min() < 0:
         raise StatisticsError(f"counts must be >= 0, they are {counts.tolist()}")
@@ -161,7 +160,7 @@ def shared_unstable_counts(
         excess=(n11 * n - product) / n**2,
         ratio=n11 * n / product if product else nan,
         phi=(n11 * n00 - n10 * n01) / math.sqrt(variance) if variance else nan,
-        pvalue=min(1.0, float(hypergeom.sf(n11 - 1, n, one, two))),
+        pvalue=hypergeometric_tail(n11, n, one, two),
         n11=n11,
         n10=n10,
         n01=n01,
@@ -256,12 +255,15 @@ class Correlation(Result):
     Attributes
     ----------
     spearman, spearman_p : float
-        Of mid-ranks, p from the t distribution with n - 2 degrees of freedom.
+        Of mid-ranks, p from the t distribution with n - 2 degrees of freedom; for ranks
+        that agree (or oppose) entirely the chance that shuffled ones do.
     pearson, pearson_p : float
         NaN where a column is constant, as for Spearman; with two pairs p is 1, and
-        undefined for Spearman.
+        undefined for Spearman. For points on a line p is 0, which is what a normal law
+        says of them and takes no account of how few they are.
     spearman_interval, pearson_interval : tuple of float
-        Percentile intervals of resampled clusters; NaN where none was asked for.
+        Percentile intervals of resampled clusters; NaN where none was asked for, and
+        where no resample differs from another.
     n, n_dropped : int
     n_clusters : int or None
     """
@@ -346,11 +348,12 @@ def correlation(
         n_clusters = len(names)
         made = _resampled(pairs, group, n_clusters, n_resamples, seed)
         tail = (1.0 - confidence_level) / 2.0
-        bounds = [quantile(column, [tail, 1.0 - tail]).tolist() for column in made]
-        rank_interval, product_interval = (tuple(pair) for pair in bounds)
+        rank_interval, product_interval = (
+            percentile_interval(column, tail) for column in made
+        )
     return Correlation(
         spearman,
-        _correlation_p(spearman, n),
+        _rank_p(spearman, pairs[0]),
         pearson,
         # two pairs always lie on a line
         1.0 if n == 2 and not math.isnan(pearson) else _correlation_p(pearson, n),
@@ -379,6 +382,16 @@ def _rank_correlation(pairs: NDArray[np.float64]) -> float:
     from scipy.stats import rankdata
 
     return _product_correlation(rankdata(pairs, axis=1)) if pairs.size else math.nan
+
+
+def _rank_p(r: float, x: NDArray[np.float64]) -> float:
+    """P-value of a rank correlation; entire agreement is a matter of counting."""
+    n = len(x)
+    if n < 3 or math.isnan(r) or abs(r) < 1.0:
+        return _correlation_p(r, n)
+    # shuffles of equal values are the same, and either direction counts
+    same = sum(math.lgamma(m + 1.0) for m in np.unique(x, return_counts=True)[1])
+    return min(1.0, 2.0 * math.exp(same - math.lgamma(n + 1.0)))
 
 
 def _correlation_p(r: float, n: int) -> float:

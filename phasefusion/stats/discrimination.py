@@ -38,11 +38,14 @@ class Auroc(Result):
         clusters, the clusters of a class) has fewer than two.
     low, high : float
         Wald interval cut off at 0 and 1. For a degenerate AUROC of 0 or 1 the far end
-        is the exact bound of as many independent pairs as the smaller class has items.
+        is the exact bound of as many independent pairs as the smaller class has items
+        (or clusters with one), none of them out of order; of equal scores both ends are
+        that of pairs that are not equal. NaN where the variance is 0 for another
+        reason: it is no measure of what is not known.
     logit_low, logit_high : float
         Wald interval of the log-odds, mapped back; NaN when degenerate.
     degenerate : bool
-        Variance 0: the classes are separated, or every score is the same.
+        Variance 0, as when the classes are separated or every score is the same.
     n_positive, n_negative, n_dropped : int
     n_clusters : int or None
     confidence_level : float
@@ -161,6 +164,7 @@ def _auroc(
     # twice the number of items of the other class that an item is above, half for ties
     doubled = _core.ranking_placements(ranked, new)
     area = int(np.dot(doubled, ranked)) / (2 * m * n)
+    smaller = min(m, n)
     if labels is None:
         first = _delong(doubled, ranked, 2 * n)
         variance = first + _delong(doubled, ~ranked, 2 * m)
@@ -170,8 +174,10 @@ def _auroc(
         # of a negative item the share of positives *above* it is what counts
         deviation = np.where(classes, placed - area, 1.0 - placed - area)
         variance = _obuchowski(deviation, classes, labels)
+        smaller = min(len(np.unique(labels[part])) for part in (classes, ~classes))
     se = math.sqrt(variance) if variance >= 0.0 else float("nan")
-    low, high, logit_low, logit_high = _auroc_intervals(area, se, min(m, n), level)
+    equal = not new[1:].any()
+    low, high, logit_low, logit_high = _auroc_intervals(area, se, smaller, equal, level)
     return Auroc(
         area,
         variance,
@@ -228,9 +234,12 @@ def _obuchowski(
 
 
 def _auroc_intervals(
-    area: float, se: float, smaller_class: int, level: float
+    area: float, se: float, smaller_class: int, equal: bool, level: float
 ) -> tuple[float, float, float, float]:
-    """Wald and logit interval; the exact bound where the variance is 0."""
+    """Wald and logit interval; the exact bound where the variance is 0.
+
+    Of so many pairs none is out of order, or none is unequal when all scores are equal.
+    """
     from scipy.special import expit, logit, ndtri
 
     nan = float("nan")
@@ -240,9 +249,11 @@ def _auroc_intervals(
         return nan, nan, nan, nan
     if se == 0.0:
         bound = tail ** (1.0 / smaller_class)
-        low = bound if area == 1.0 else area
-        high = 1.0 - bound if area == 0.0 else area
-        return low, high, nan, nan
+        if equal:
+            return bound / 2.0, 1.0 - bound / 2.0, nan, nan
+        if area not in (0.0, 1.0):
+            return nan, nan, nan, nan
+        return (bound, 1.0, nan, nan) if area == 1.0 else (0.0, 1.0 - bound, nan, nan)
     low, high = max(0.0, area - z * se), min(1.0, area + z * se)
     if not 0.0 < area < 1.0:
         return low, high, nan, nan
@@ -260,7 +271,8 @@ class AurocBootstrap(Result):
     value : float
         AUROC of the items themselves.
     se, low, high : float
-        Standard deviation and percentiles of the replicates; NaN without any.
+        Standard deviation and percentiles of the replicates; NaN without any. Where no
+        replicate differs from another, the interval is that of `auroc`.
     replicates : ndarray, shape (n_resamples - n_undefined,), float64
     n_undefined : int
         Resamples that lack a class, left out.
@@ -325,8 +337,8 @@ def auroc_bootstrap(
     Examples
     --------
     >>> made = auroc_bootstrap([0, 0, 1, 1], [1.0, 2.0, 3.0, 4.0], n_resamples=100)
-    >>> made.value, made.low, made.high
-    (1.0, 1.0, 1.0)
+    >>> made.value, round(made.low, 4), made.high
+    (1.0, 0.1581, 1.0)
     """
     check_level(confidence_level)
     if n_resamples < 1:
@@ -347,6 +359,8 @@ def auroc_bootstrap(
     tail = 50.0 * (1.0 - confidence_level)
     nan = float("nan")
     low, high = np.percentile(made, [tail, 100.0 - tail]) if len(made) else (nan, nan)
+    if len(made) and made.min() == made.max():
+        low, high = point.low, point.high
     return AurocBootstrap(
         value=point.value,
         se=float(made.std(ddof=1)) if len(made) > 1 else nan,

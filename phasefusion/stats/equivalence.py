@@ -13,6 +13,9 @@ from phasefusion.errors import StatisticsError
 from phasefusion.stats._numbers import clusters, finite_column, same_length, sums_by
 from phasefusion.stats.proportions import check_level
 
+#: A standard error of so much of the greatest value is one of rounding.
+_ROUNDING = 1e-14
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ClusteredMean(Result):
@@ -24,13 +27,15 @@ class ClusteredMean(Result):
         Over items, NaN without any.
     se : float
         CR1: ``sqrt(G / (G-1) * sum_g (sum of the deviations of g)**2) / n``; NaN for
-        fewer than two clusters.
+        fewer than two clusters. 0 where no cluster differs from the mean: that is what
+        the formula gives, and no measure of what is not known.
     low, high : float
-        Two-sided interval from the t distribution with G - 1 degrees of freedom.
+        Two-sided interval from the t distribution with G - 1 degrees of freedom. Where
+        se is 0 it is the exact one of `limits`, and NaN without them.
     pvalue : float
-        Two-sided, of the mean being 0, from the same distribution.
+        Two-sided, of the mean being 0, from the same distribution (or the exact one).
     low_z, high_z : float
-        Interval from the normal distribution.
+        Interval from the normal distribution; NaN where se is 0.
     se_iid : float
         As if items were independent (ddof 1).
     se_cr0 : float
@@ -40,6 +45,8 @@ class ClusteredMean(Result):
         the clusters, without G / (G-1); NaN where these make it negative.
     n, n_clusters, n_dropped : int
     confidence_level : float
+    limits : tuple of float or None
+        Least and greatest value that an item can have, where they were given.
     """
 
     mean: float
@@ -56,11 +63,44 @@ class ClusteredMean(Result):
     n_clusters: int
     n_dropped: int
     confidence_level: float
+    limits: tuple[float, float] | None = None
 
     @property
     def df(self) -> int:
         """Degrees of freedom: clusters minus one."""
         return self.n_clusters - 1
+
+    @property
+    def degenerate(self) -> bool:
+        """Whether no cluster differs from the mean: the variance estimate is 0."""
+        return self.se == 0.0
+
+    @property
+    def method(self) -> str:
+        """Name of the interval."""
+        if self.n_clusters < 2:
+            return "no interval: fewer than two clusters"
+        if not self.degenerate:
+            return f"CR1 with t({self.df})"
+        if self.limits is None:
+            return "no interval: nothing varies"
+        return f"exact for values in [{self.limits[0]:g}, {self.limits[1]:g}]"
+
+    def below(self, bound: float) -> float:
+        """P-value of the mean being at or above a bound: small shows it is below."""
+        from scipy.special import stdtr
+
+        if self.degenerate:
+            return _tail_of_constant(self, bound, upward=True)
+        return float(stdtr(self.df, (self.mean - bound) / self.se))
+
+    def above(self, bound: float) -> float:
+        """P-value of the mean being at or below a bound: small shows it is above."""
+        from scipy.special import stdtr
+
+        if self.degenerate:
+            return _tail_of_constant(self, bound, upward=False)
+        return float(stdtr(self.df, -(self.mean - bound) / self.se))
 
     @property
     def design_effect(self) -> float:
@@ -74,7 +114,55 @@ class ClusteredMean(Result):
         return (
             f"ClusteredMean({self.mean:.5g} [{self.low:.5g}, {self.high:.5g}], "
             f"se={self.se:.4g}, {self.n} items in {self.n_clusters} clusters{dropped}, "
-            f"CR1 with t({self.df}) at {self.confidence_level:g})"
+            f"{self.method} at {self.confidence_level:g})"
+        )
+
+
+def _tail_of_constant(made: ClusteredMean, bound: float, *, upward: bool) -> float:
+    """P-value of a mean beyond a bound, when all G clusters have the same mean.
+
+    Of clusters drawn at random let a share pi not have that mean c. The mean of all is
+    then at most c + pi (greatest - c), so one at the bound needs
+    pi >= (bound - c) / (greatest - c), and G clusters without one of them have a chance
+    of (1 - pi)**G. NaN without limits: anything may lie outside of what was seen.
+    """
+    if made.limits is None:
+        return float("nan")
+    least, greatest = made.limits
+    gap = bound - made.mean if upward else made.mean - bound
+    room = greatest - made.mean if upward else made.mean - least
+    if gap <= 0.0:
+        return 1.0
+    return (1.0 - gap / room) ** made.n_clusters if gap < room else 0.0
+
+
+def _interval_of_constant(
+    mean: float, n_clusters: int, limits: tuple[float, float] | None, tail: float
+) -> tuple[float, float, float]:
+    """Interval of a mean that all clusters have, and p-value of 0; see above."""
+    if limits is None:
+        return (float("nan"),) * 3
+    least, greatest = limits
+    share = -math.expm1(math.log(tail) / n_clusters)  # Clopper and Pearson's of 0 of G
+    room = mean - least if mean > 0.0 else greatest - mean
+    beyond = abs(mean) / room if room > 0.0 else 0.0
+    pvalue = 2.0 * (1.0 - beyond) ** n_clusters if beyond < 1.0 else 0.0
+    return (
+        mean - (mean - least) * share,
+        mean + (greatest - mean) * share,
+        min(1.0, pvalue),
+    )
+
+
+def _check_limits(limits: tuple[float, float] | None, x: NDArray[np.float64]) -> None:
+    if limits is None:
+        return
+    if len(limits) != 2 or not -math.inf < limits[0] < limits[1] < math.inf:
+        raise StatisticsError(f"limits must be two finite numbers, they are {limits}")
+    if len(x) and not (limits[0] <= x.min() and x.max() <= limits[1]):
+        raise StatisticsError(
+            f"values go from {x.min():g} to {x.max():g}, outside the limits "
+            f"{limits[0]:g} and {limits[1]:g}"
         )
 
 
@@ -83,6 +171,7 @@ def clustered_mean(
     cluster: ArrayLike | None = None,
     *,
     confidence_level: float = 0.95,
+    limits: tuple[float, float] | None = None,
 ) -> ClusteredMean:
     """Mean of items that come in clusters.
 
@@ -95,6 +184,12 @@ def clustered_mean(
         where questions do. By default every item is its own, and CR1 is the usual
         standard error.
     confidence_level : float, default 0.95
+    limits : (least, greatest), optional
+        What an item can have at all: (-1, 1) for differences of two arms, (0, 1) for a
+        rate. They are used where the standard error is 0, as when two arms agree on
+        every item: the interval is then that of a share of clusters that are not alike,
+        of which none was seen (Clopper and Pearson's). Without them nothing is known
+        there, and the interval is NaN.
 
     Returns
     -------
@@ -103,7 +198,8 @@ def clustered_mean(
     Raises
     ------
     StatisticsError
-        If the columns differ in length, a value is infinite or the level out of range.
+        If the columns differ in length, a value is infinite or outside the limits, or
+        the level is out of range.
 
     References
     ----------
@@ -115,11 +211,17 @@ def clustered_mean(
     --------
     >>> clustered_mean([1, 0, -1, 0, 1, 1, 0], [0, 0, 1, 1, 2, 2, 3]).mean.__round__(4)
     0.2857
+
+    Where nothing varies:
+
+    >>> clustered_mean([0] * 60, limits=(-1, 1)).high.__round__(4)
+    0.0596
     """
     from scipy.special import ndtri, stdtr, stdtrit
 
     check_level(confidence_level)
     given = finite_column(values, "values")
+    _check_limits(limits, given[~np.isnan(given)])
     group, _ = clusters(cluster, len(given))
     kept = ~np.isnan(given)
     x = given[kept]
@@ -144,9 +246,10 @@ def clustered_mean(
             0,
             len(given),
             confidence_level,
+            limits,
         )
     mean = math.fsum(x.tolist()) / n
-    deviations = x - mean
+    deviations = x - mean if x.min() < x.max() else np.zeros(n)
     squares = own = math.fsum((deviations**2).tolist())
     if cluster is not None:
         sums = sums_by(group, n_clusters, deviations)
@@ -155,12 +258,17 @@ def clustered_mean(
     se_cr0 = math.sqrt(own) / n
     miller = squares / (n - 1) / n + (own - squares) / n**2 if n > 1 else nan
     se_miller = math.sqrt(miller) if miller >= 0.0 else nan
-    if n_clusters < 2:
-        se = pvalue = low = high = low_z = high_z = nan
-    else:
+    # what rounding leaves of clusters that are all alike is no variance
+    if se_cr0 <= _ROUNDING * float(np.abs(x).max()):
+        se_cr0 = 0.0
+    tail = (1.0 - confidence_level) / 2.0
+    se = pvalue = low = high = low_z = high_z = nan
+    if n_clusters >= 2 and se_cr0 == 0.0:
+        se = 0.0
+        low, high, pvalue = _interval_of_constant(mean, n_clusters, limits, tail)
+    elif n_clusters >= 2:
         df = n_clusters - 1
         se = math.sqrt(n_clusters / df) * se_cr0
-        tail = (1.0 - confidence_level) / 2.0
         half, half_z = (-float(q) * se for q in (stdtrit(df, tail), ndtri(tail)))
         low, high, low_z, high_z = (
             mean - half,
@@ -168,7 +276,7 @@ def clustered_mean(
             mean - half_z,
             mean + half_z,
         )
-        pvalue = 2.0 * float(stdtr(df, -abs(_quotient(mean, se))))
+        pvalue = 2.0 * float(stdtr(df, -abs(mean / se)))
     return ClusteredMean(
         mean,
         se,
@@ -184,14 +292,8 @@ def clustered_mean(
         n_clusters,
         len(given) - n,
         confidence_level,
+        limits,
     )
-
-
-def _quotient(distance: float, se: float) -> float:
-    """Distance in standard errors; without an error it is nothing or everything."""
-    if se > 0.0 or math.isnan(se):
-        return distance / se
-    return math.copysign(math.inf, distance) if distance else 0.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -202,12 +304,14 @@ class Tost(Result):
     ----------
     equivalent : bool
         Whether pvalue < alpha, which is whether the interval at level 1 - 2 alpha lies
-        inside the margins; False where the standard error is undefined.
+        inside the margins; False where it is undefined.
     pvalue : float
-        The greater of p_lower and p_upper.
+        The greater of p_lower and p_upper; NaN where nothing can be said: with fewer
+        than two clusters, and where nothing varies and no limits were given.
     p_lower, p_upper : float
         Of the mean being at or below the lower margin, at or above the upper one.
     t_lower, t_upper : float
+        NaN where the standard error is 0 or undefined.
     mean : ClusteredMean
         With its interval at level 1 - 2 alpha.
     lower, upper : float
@@ -226,10 +330,23 @@ class Tost(Result):
     upper: float
     alpha: float
 
+    @property
+    def verdict(self) -> str:
+        """Say "equivalent", "not shown equivalent" or "not certifiable".
+
+        Not certifiable: the margins are out of reach for so many clusters even though
+        nothing varies, or there is no interval at all.
+        """
+        if self.equivalent:
+            return "equivalent"
+        inside = self.lower < self.mean.mean < self.upper
+        if math.isnan(self.pvalue) or (self.mean.degenerate and inside):
+            return "not certifiable"
+        return "not shown equivalent"
+
     def __repr__(self) -> str:
-        verdict = "equivalent" if self.equivalent else "not shown equivalent"
         return (
-            f"Tost({verdict} within [{self.lower:g}, {self.upper:g}], "
+            f"Tost({self.verdict} within [{self.lower:g}, {self.upper:g}], "
             f"p={self.pvalue:.4g}, {self.mean!r})"
         )
 
@@ -240,6 +357,7 @@ def tost(
     *,
     margin: float | tuple[float, float],
     alpha: float = 0.05,
+    limits: tuple[float, float] | None = None,
 ) -> Tost:
     """Test whether a mean is equivalent to zero, with clusters.
 
@@ -252,11 +370,16 @@ def tost(
         number d stands for (-d, d).
     alpha : float, default 0.05
         In (0, 0.5).
+    limits : (least, greatest), optional
+        As in `clustered_mean`: (-1, 1) for paired differences of right answers.
 
     Returns
     -------
     Tost
-        With a standard error of 0 the p-values are 0 or 1.
+        Where nothing varies no variance can be estimated, and nothing is certified by
+        that: with limits (-1, 1) and G clusters without a difference both p-values are
+        ``(1 - d)**G`` for a margin of d, the chance that they are so alike although the
+        mean is d; without limits they are NaN.
 
     Raises
     ------
@@ -271,9 +394,9 @@ def tost(
     --------
     >>> tost([1, -1, 0, 0, 0, 0, 0, 0], margin=0.5).equivalent
     True
+    >>> tost([0, 0], margin=0.025, limits=(-1, 1)).verdict
+    'not certifiable'
     """
-    from scipy.special import stdtr
-
     if isinstance(margin, tuple | list):
         lower, upper = (float(bound) for bound in margin)
     else:
@@ -282,16 +405,13 @@ def tost(
         raise StatisticsError(f"margins must ascend, they are {lower} and {upper}")
     if not 0.0 < alpha < 0.5:
         raise StatisticsError(f"alpha must be in (0, 0.5), it is {alpha}")
-    made = clustered_mean(values, cluster, confidence_level=1.0 - 2.0 * alpha)
-    t_lower = _quotient(made.mean - lower, made.se)
-    t_upper = _quotient(made.mean - upper, made.se)
-    if math.isnan(made.se):
-        p_lower = p_upper = float("nan")
-    elif made.se == 0.0:
-        p_lower, p_upper = float(made.mean <= lower), float(made.mean >= upper)
-    else:
-        p_lower = float(stdtr(made.df, -t_lower))
-        p_upper = float(stdtr(made.df, t_upper))
+    made = clustered_mean(
+        values, cluster, confidence_level=1.0 - 2.0 * alpha, limits=limits
+    )
+    p_lower, p_upper, nan = made.above(lower), made.below(upper), float("nan")
+    varies = not made.degenerate
+    t_lower = (made.mean - lower) / made.se if varies else nan
+    t_upper = (made.mean - upper) / made.se if varies else nan
     pvalue = max(p_lower, p_upper)
     return Tost(
         pvalue < alpha,

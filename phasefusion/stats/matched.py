@@ -280,7 +280,10 @@ def matched_vote(
     within = _share(differ_within, n_within)
     across = _share(differ_across, n_across)
     spread = clustered_mean(
-        per_item[1] - per_item[0], cluster, confidence_level=confidence_level
+        per_item[1] - per_item[0],
+        cluster,
+        confidence_level=confidence_level,
+        limits=(-1.0, 1.0),
     )
     excess = float("nan")
     if n_across:
@@ -366,7 +369,10 @@ def half_split_residual(
         missing=missing,
     )
     return clustered_mean(
-        made.per_item_within, cluster, confidence_level=confidence_level
+        made.per_item_within,
+        cluster,
+        confidence_level=confidence_level,
+        limits=(0.0, 1.0),
     )
 
 

@@ -321,7 +321,8 @@ def p_chart(
     Returns
     -------
     ControlChart
-        Limits are cut off at 0 and 1.
+        Limits are cut off at 0 and 1. A baseline with none or all of the items has no
+        variance to make limits of: they are NaN, and nothing alarms.
 
     Raises
     ------
@@ -354,7 +355,10 @@ def p_chart(
     errors = np.sqrt(center * (1.0 - center) / sizes)
     if laney and center * (1.0 - center) > 0.0:
         z = (shares[:first] - center) / errors[:first]
-        errors = errors * (float(np.abs(np.diff(z)).mean()) / 1.128)
+        # batches that are all alike widen nothing, and do not take the limits away
+        errors = errors * ((float(np.abs(np.diff(z)).mean()) / 1.128) or 1.0)
+    if center in (0.0, 1.0):  # a baseline without variance has no limits
+        errors = np.full(len(shares), np.nan)
     lower = np.maximum(0.0, center - width * errors)
     upper = np.minimum(1.0, center + width * errors)
     alarms = np.flatnonzero((shares < lower) | (shares > upper))

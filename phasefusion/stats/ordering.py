@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
-from math import factorial
 from typing import Literal
 
 import numpy as np
@@ -19,8 +19,14 @@ from phasefusion.stats._answers import (
     gold_answers,
     percent,
 )
+from phasefusion.stats._exact import binomial_cdf
 from phasefusion.stats.consistency import consistency
 from phasefusion.stats.proportions import Proportion, proportion_ci
+
+#: Passes that a chance floor is computed for; the work grows with them.
+_MOST_PASSES = 100_000
+#: A chance that is as good as none.
+_NIL = 1e-17
 
 
 def _complete_correct(
@@ -269,37 +275,72 @@ def expected_modal_share(n_passes: int, n_options: int) -> float:
     Returns
     -------
     float
-        Exact up to the last rounding: P(max <= t) is the coefficient of x**M in
-        ``M! / K**M * (sum_{j<=t} x**j / j!)**K``.
+        To about 1e-13: P(max <= t) is the coefficient of x**M in
+        ``M! / K**M * (sum_{j<=t} x**j / j!)**K``, taken with Poisson weights and a
+        discrete Fourier transform. 1 for one option, of which nothing can be learnt.
 
     Raises
     ------
     StatisticsError
-        If a number is below 1.
+        If a number is below 1 or n_passes above 100,000.
 
     Examples
     --------
     >>> round(expected_modal_share(10, 4), 4)
     0.4198
     """
+    from scipy.special import betainc, gammaln, xlogy
+
     if n_passes < 1 or n_options < 1:
         raise StatisticsError(
             f"n_passes and n_options must be >= 1, they are {n_passes} and {n_options}"
         )
-    # E[max] = sum_t P(max > t)
-    total = sum(1 - _at_most(n_passes, n_options, t) for t in range(n_passes))
-    return float(Fraction(total) / n_passes)
+    if n_passes > _MOST_PASSES:
+        raise StatisticsError(
+            f"n_passes is {n_passes}, at most {_MOST_PASSES} are computed"
+        )
+    if n_options == 1:
+        return 1.0
+    # E[max] = sum_t P(max > t), from where that is less than certain to where it is nil
+    first = _smallest(
+        n_passes,
+        lambda t: float(binomial_cdf(t, n_passes, 1 / n_options)) ** n_options > _NIL,
+    )
+    total = float(first)
+    counts = np.arange(n_passes)
+    log = xlogy(counts, n_passes / n_options) - gammaln(counts + 1.0)
+    weights = np.exp(log - n_passes / n_options)
+    for t in range(first, n_passes):
+        if n_options * float(betainc(t + 1, n_passes - t, 1 / n_options)) < _NIL:
+            break
+        total += 1.0 - _at_most(weights[: t + 1], n_passes, n_options)
+    return total / n_passes
 
 
-def _at_most(n_passes: int, n_options: int, t: int) -> Fraction:
-    """P(no option is drawn more than t times)."""
-    ways = [Fraction(1)] + [Fraction(0)] * n_passes  # divided by the factorials
-    for _ in range(n_options):
-        ways = [
-            sum(
-                (ways[m - j] / factorial(j) for j in range(min(t, m) + 1)),
-                start=Fraction(0),
-            )
-            for m in range(n_passes + 1)
-        ]
-    return ways[n_passes] * factorial(n_passes) / Fraction(n_options) ** n_passes
+def _smallest(most: int, holds: Callable[[int], bool]) -> int:
+    """Find the smallest number below `most` from which something holds, or `most`."""
+    low, high = -1, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _at_most(weights: NDArray[np.float64], n_passes: int, n_options: int) -> float:
+    """P(no option is drawn more than t times), of the Poisson weights of 0 .. t.
+
+    Draws are Poisson counts given their sum M. Of K counts cut off at t the chance of a
+    sum of M is one Fourier coefficient; sums that the transform takes for M are further
+    from it than 40 standard deviations.
+    """
+    size = 64 + 2 * math.ceil(20.0 * math.sqrt(n_passes))
+    folded = np.bincount(np.arange(len(weights)) % size, weights, size)
+    turns = np.exp(2j * np.pi * (np.arange(size // 2 + 1) * n_passes % size) / size)
+    parts = (np.fft.rfft(folded) ** n_options * turns).real
+    # all frequencies but the first and the last are there twice
+    chance = (2.0 * parts.sum() - parts[0] - parts[-1]) / size
+    log_whole = n_passes * math.log(n_passes) - n_passes - math.lgamma(n_passes + 1)
+    return min(1.0, max(0.0, float(chance) / math.exp(log_whole)))

@@ -11,7 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import integers
+from phasefusion.stats._exact import binomial_cdf, binomial_log_pmf
 from phasefusion.stats._numbers import indicator
+
+#: Discordant items up to which whole numbers are used.
+_WHOLE = 1000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -57,7 +61,8 @@ def mcnemar(b: int, c: int) -> McNemar:
     -------
     McNemar
         The headline p-value is the exact one at every size: with X ~ Bin(b + c, 1/2),
-        ``min(1, 2 P(X <= min(b, c)))``. No discordant pair: p = 1.
+        ``min(1, 2 P(X <= min(b, c)))``. No discordant pair: p = 1. Counts may be of any
+        size; nothing is summed over them.
 
     Raises
     ------
@@ -74,7 +79,7 @@ def mcnemar(b: int, c: int) -> McNemar:
     >>> mcnemar(3, 10)
     McNemar(b=3, c=10, p=0.09229, exact)
     """
-    from scipy.special import bdtr, chdtrc
+    from scipy.special import chdtrc
 
     for name, value in (("b", b), ("c", c)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
@@ -86,8 +91,11 @@ def mcnemar(b: int, c: int) -> McNemar:
     if n == 0:
         nan = float("nan")
         return McNemar(b, c, 1.0, 1.0, nan, 1.0, nan, 1.0)
-    twice = 2.0 * float(bdtr(least, n, 0.5))
-    as_seen = math.comb(n, least) / 2**n  # of integers: rounded once
+    twice = 2.0 * float(binomial_cdf(least, n, 0.5))
+    if n <= _WHOLE:
+        as_seen = math.comb(n, least) / 2**n  # of integers: rounded once
+    else:
+        as_seen = math.exp(binomial_log_pmf(least, n, 0.5))
     exact = 1.0 if abs(b - c) <= 1 else min(1.0, twice)
     midp = 1.0 if b == c else min(1.0, twice - as_seen)
     chi2 = (b - c) ** 2 / n

@@ -134,7 +134,10 @@ def consistency_rebalanced_accuracy(
     enough = first & (correct.sum(axis=1) >= wanted)
     parts = [
         clustered_mean(
-            np.where(kept, values, np.nan), cluster, confidence_level=confidence_level
+            np.where(kept, values, np.nan),
+            cluster,
+            confidence_level=confidence_level,
+            limits=(0.0, 1.0),
         )
         for values in (first, enough)
     ]

@@ -21,6 +21,7 @@ from phasefusion._random import MASK_64, splitmix64
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import check_choice
+from phasefusion.stats._exact import binomial_halves
 from phasefusion.stats._numbers import (
     clusters,
     column,
@@ -50,7 +51,8 @@ def quantile(
         In [0, 1].
     method : {'linear', 'inverted_cdf'}, default 'linear'
         Hyndman and Fan's type 7, which interpolates, or type 1, which is always one of
-        the values.
+        the values. Between a number and an infinity the former gives the infinity,
+        between two infinities the nearer one.
 
     Returns
     -------
@@ -75,7 +77,41 @@ def quantile(
     known = known[~np.isnan(known)]
     if not len(known):
         return np.full(shares.shape, np.nan)
+    if method == "linear" and np.isinf(known).any():
+        return _linear_with_infinities(np.sort(known), shares)
     return np.asarray(np.quantile(known, shares, method=method))
+
+
+def _linear_with_infinities(
+    known: NDArray[np.float64], shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Interpolate where a neighbour is infinite without taking inf - inf."""
+    place = shares * (len(known) - 1)
+    below = np.floor(place).astype(np.int64)
+    step = place - below
+    low, high = known[below], known[np.minimum(below + 1, len(known) - 1)]
+    finite = np.isfinite(low) & np.isfinite(high)
+    inner = np.where(finite, low, 0.0)
+    inner = inner + step * (np.where(finite, high, 0.0) - inner)
+    # one infinite neighbour draws everything that is not at the other one to itself
+    nearer = np.where(step < 0.5, low, high)
+    drawn = np.where(np.isinf(low) & np.isinf(high), nearer, low)
+    drawn = np.where((step > 0.0) & np.isinf(high) & np.isfinite(low), high, drawn)
+    return np.asarray(np.where(finite, inner, drawn)[()])
+
+
+def percentile_interval(
+    replicates: NDArray[np.float64], tail: float
+) -> tuple[float, float]:
+    """Percentiles at both ends; NaN where no replicate differs from another.
+
+    Such replicates say that nothing varied, and not how much it could.
+    """
+    known = replicates[~np.isnan(replicates)]
+    if not len(known) or np.ptp(known) <= 1e-14 * np.abs(known).max():
+        return float("nan"), float("nan")
+    low, high = quantile(known, [tail, 1.0 - tail]).tolist()
+    return low, high
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -89,7 +125,8 @@ class Bootstrap(Result):
     se : float
         Standard deviation of the replicates (ddof 1).
     low, high : float
-        Their percentiles (type 7).
+        Their percentiles (type 7); NaN where no replicate differs from another, which
+        says that nothing varied and not how much it could.
     replicates : ndarray, shape (n_resamples - n_undefined,), float64
     n_undefined : int
         Resamples whose denominator is 0, left out.
@@ -191,12 +228,12 @@ def cluster_bootstrap(
         whole = math.fsum(denominators)
         estimate = math.fsum(numerators) / whole if whole else nan
     tail = (1.0 - confidence_level) / 2.0
-    low, high = quantile(made, [tail, 1.0 - tail])
+    low, high = percentile_interval(made, tail)
     return Bootstrap(
         estimate=estimate,
         se=float(made.std(ddof=1)) if len(made) > 1 else nan,
-        low=float(low),
-        high=float(high),
+        low=low,
+        high=high,
         replicates=made,
         n_undefined=n_resamples - len(made),
         n=n,
@@ -426,13 +463,50 @@ def _stream(seed: int, r: int) -> int:
 
 
 def _whole_signs(sums: NDArray[np.float64], least: float) -> float:
-    """Share of the signs of whole numbers whose sum reaches `least`; exact."""
-    chance = np.ones(1)  # of each possible sum, from -reach to reach
-    for value in sums.astype(np.int64).tolist():
-        wider = np.zeros(len(chance) + 2 * value)
-        wider[: len(chance)] += chance / 2
-        wider[len(wider) - len(chance) :] += chance / 2
-        chance = wider
-    reach = len(chance) // 2
-    hit = np.abs(np.arange(-reach, reach + 1)) >= least
+    """Share of the signs of whole numbers whose sum reaches `least`; exact.
+
+    Equal numbers are one binomial count of minus signs, so that the work grows with
+    how many different ones there are.
+    """
+    values, times = np.unique(sums[sums > 0.0].astype(np.int64), return_counts=True)
+    chance = np.ones(1)  # of the sum u of those with a minus: T = reach - 2 u
+    for value, n_same in zip(values.tolist(), times.tolist(), strict=True):
+        chance = _add_signs(chance, value, n_same)
+    reach = len(chance) - 1
+    hit = np.abs(reach - 2 * np.arange(reach + 1)) >= least
     return min(1.0, float(chance[hit].sum()))
+
+
+def _add_signs(
+    chance: NDArray[np.float64], value: int, n_same: int
+) -> NDArray[np.float64]:
+    """Distribution of a sum and of `value` times Bin(n_same, 1/2)."""
+    length = len(chance) + value * n_same
+    if n_same <= value:
+        for _ in range(n_same):
+            wider = np.zeros(len(chance) + value)
+            wider[: len(chance)] += chance / 2
+            wider[value:] += chance / 2
+            chance = wider
+        return chance
+    # sums with one remainder by `value` stay together
+    rows = -(-len(chance) // value)
+    padded = np.zeros(rows * value)
+    padded[: len(chance)] = chance
+    halves = binomial_halves(n_same)
+    made = np.stack(
+        [_convolve(column, halves) for column in padded.reshape(rows, value).T],
+        axis=1,
+    )
+    return made.ravel()[:length]
+
+
+def _convolve(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Convolve chances, most of which are too small to be told from 0."""
+    found = np.zeros(len(a) + len(b) - 1)
+    first, second = np.flatnonzero(a), np.flatnonzero(b)
+    if len(first) and len(second):
+        inner = np.convolve(a[first[0] : first[-1] + 1], b[second[0] : second[-1] + 1])
+        begin = first[0] + second[0]
+        found[begin : begin + len(inner)] = inner
+    return found

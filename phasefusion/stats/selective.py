@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import integers, percent
+from phasefusion.stats._exact import binomial_cdf
 from phasefusion.stats._numbers import column, fraction_in, indicator, same_length
 
 
@@ -216,15 +217,13 @@ def fixed_sequence(
     >>> fixed_sequence([25, 50, 100], [3, 4, 8], alpha=0.2, delta=0.1).certified
     0
     """
-    from scipy.special import bdtr
-
     n, k = integers(n_selected, "n_selected", 1), integers(n_errors, "n_errors", 1)
     same_length(n_selected=n, n_errors=k)
     n_min = smallest_certifiable(alpha, delta)
     if n.size and (k.min() < 0 or (k > n).any()):
         raise StatisticsError("n_errors must be in 0..n_selected")
     # with nothing selected nothing is known, and p is 1
-    pvalues = np.where(k >= n, 1.0, bdtr(np.minimum(k, n - 1), np.maximum(n, 1), alpha))
+    pvalues = np.asarray(binomial_cdf(k, n, alpha))
     passes = pvalues <= delta
     certified = len(n) if passes.all() else int(np.argmin(passes))
     return RiskControl(
@@ -351,7 +350,7 @@ def hoeffding_bentkus(
     >>> hoeffding_bentkus([0.04, 0.08], [50, 100], 0.2, binary=True).round(6)
     array([0.001285, 0.000855])
     """
-    from scipy.special import bdtr, rel_entr
+    from scipy.special import rel_entr
 
     fraction_in(alpha, "alpha")
     share, size = np.asarray(risk, dtype=np.float64), np.asarray(n)
@@ -361,9 +360,7 @@ def hoeffding_bentkus(
         raise StatisticsError(f"n must be whole numbers >= 1, it is {size}")
     # 0.28 * 25 is 7.000000000000001; one error more would be wrong
     errors = np.ceil(np.round(size * share, 9))
-    tail = np.where(
-        errors >= size, 1.0, bdtr(np.minimum(errors, size - 1), size, alpha)
-    )
+    tail = np.asarray(binomial_cdf(errors, size, alpha))
     if binary:
         return np.asarray(np.minimum(tail, 1.0))
     low = np.minimum(share, alpha)

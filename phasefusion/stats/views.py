@@ -37,7 +37,8 @@ class FlipRatio(Result):
         floor of 0.
     rate, floor : float
     floor_upper : float
-        One-sided exact upper bound of the floor, at the level of the interval.
+        One-sided exact upper bound of the floor, at the level of the interval: over
+        items, and over clusters where no item changed.
     ratio_lower : float
         rate / floor_upper: what can be said of the ratio when the floor is 0.
     n_undefined : int
@@ -129,7 +130,9 @@ def flip_ratio(
     n, changed = int(kept.sum()), int(below[kept].sum())
     nan = float("nan")
     rate = math.fsum(above[kept]) / n if n else nan
-    upper = proportion_upper(changed, n, confidence_level)
+    # without a change the clusters are what was seen, not the items in them
+    seen = n if changed else made.n_clusters
+    upper = proportion_upper(changed, seen, confidence_level)
     ratio = made.estimate
     if n and not changed:
         ratio = math.inf if rate > 0.0 else nan
@@ -199,6 +202,7 @@ def random_draw_change_rate(
         changed.ravel(),
         np.repeat(group, a.shape[1]),
         confidence_level=confidence_level,
+        limits=(0.0, 1.0),
     )
 
 

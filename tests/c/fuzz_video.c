@@ -122,6 +122,25 @@ read_fitted(pf_video *video, pf_wish *wish, dice *d)
     free(planar);
 }
 
+/* Motion vectors in place of pixels. */
+static void
+read_motion(pf_video *video, pf_wish *wish)
+{
+    pf_motion motion[N_SLOT];
+    double energy_px[N_SLOT];
+    uint8_t measured[N_SLOT];
+    bool damaged = false;
+
+    wish->motion = motion;
+    if (pf_video_read(video, wish, &damaged) == PF_OK) {
+        require(pf_motion_energy(motion, N_SLOT, 1, energy_px, measured) == PF_OK);
+        for (int i = 0; i < N_SLOT; i++) {
+            require(energy_px[i] >= 0.0 && motion[i].n_vector >= 0);
+            require(wish->state[i] != PF_FRAME_MISSING || motion[i].n_vector == 0);
+        }
+    }
+}
+
 static void
 read_some(pf_video *video, dice *d)
 {
@@ -136,7 +155,10 @@ read_some(pf_video *video, dice *d)
             .poll = &poll};
 
     choose_frames(video, d, frame);
-    if (roll(d, 3) == 0) {
+    if (roll(d, 4) == 0) {
+        read_motion(video, &wish);
+    }
+    else if (roll(d, 3) == 0) {
         read_fitted(video, &wish, d);
     }
     else {

@@ -108,3 +108,13 @@ def test_bad_claims_file(call, place):
         "phasefusion: error: claims.yaml, line 2, claim 'a': a claim has no key "
         "'compte': did you mean 'compute'?\n"
     )
+
+
+def test_help_names_the_keys_of_claims_files(call):
+    from phasefusion.audit import claims
+
+    code, out, _ = call("audit", "--help")
+    assert code == 0
+    said = " ".join(out.replace("│", " ").split())
+    for key in (*claims._TOP, *claims._CLAIM, *claims._FIGURE):
+        assert f" {key}," in said or f" {key};" in said or f" {key}." in said, key

@@ -31,6 +31,11 @@ def test_check(call, run, tmp_path):
     code, out, _ = call("records", "check", bad, "--json")
     assert code == 1
     assert json.loads(out)["by_kind"] == {"answer": 1, "not JSON": 5}
+    bad.write_text("{\n")
+    code, out, _ = call("records", "check", bad)
+    assert "1 finding in 0 passes" in " ".join(out.split())
+    bad.write_text(text(make_pass(1)))
+    assert call("records", "check", bad)[1] == "1 pass: nothing found\n"
     code, _, err = call("records", "check", tmp_path / "nothing")
     assert code == 2
     assert err.startswith("phasefusion: error: ")

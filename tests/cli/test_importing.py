@@ -35,7 +35,7 @@ def test_import_and_report(call, tmp_path, log):
     code, out, err = call("report", tmp_path / "run")
     assert code == 0
     assert "Cannot be computed: phase flips and phase fusion" in out
-    assert "warning: 1 of 2 passes are missing: unparsed: names no option" in err
+    assert "warning: 1 of 2 passes is missing: unparsed: names no option" in err
 
 
 def test_json(call, tmp_path, log):

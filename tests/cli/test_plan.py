@@ -143,6 +143,20 @@ def test_a_pair_without_a_difference_has_no_size(call, run):
         if plan["against"] == "union" and plan["of"] == "half-step change"
     ]
     assert equal[0]["difference"] == "no sample detects a difference of 0"
+    code, out, _ = call("plan", "--from", run, columns=160)
+    assert code == 0
+    assert (
+        "note: fusion - union (half-step change), to detect the difference seen: no "
+        "sample detects a difference of 0"
+    ) in out
+
+
+def test_a_pilot_of_one_arm_says_what_is_missing(call, tmp_path):
+    made_run(tmp_path / "run", protocol="quick", n_items=12)
+    code, out, _ = call("plan", "--from", tmp_path / "run", columns=160)
+    assert code == 0
+    assert "one arm only, single" in out
+    assert "by video" in out
 
 
 def test_a_pilot_and_a_size_give_the_reverse(call, run):

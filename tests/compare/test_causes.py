@@ -44,6 +44,8 @@ def test_frames_that_were_not_recorded(tmp_path):
     item = only_item(tmp_path, [answer("q", 2, frame_indices=[3])], [answer("q", 0)])
     assert item.cause == "answer"
     assert item.detail == "frames are not recorded in B"
+    # nothing beside it says that the evidence was the same
+    assert "same" not in MEANING[item.cause]
 
 
 def test_other_frames(tmp_path):
@@ -228,7 +230,7 @@ def test_counts_by_cause(many):
     }
     assert list(made.causes) == list(CAUSES)
     assert made.settings == ("settings.model: 'one' -> 'two'",)
-    assert "the gold of 1 items differs" in " ".join(made.notices)
+    assert "the gold of 1 item differs" in " ".join(made.notices)
     # neither the item of another gold nor that of other options is counted
     assert (made.differ.k, made.differ.n, made.differ.n_dropped) == (2, 3, 3)
 

@@ -38,7 +38,13 @@ def test_identical_answers_on_other_frames(tmp_path):
 
 def test_identical_answers_without_frames(tmp_path):
     notice = compare(*same_twice(tmp_path, {}, {})).notices[0]
-    assert "same evidence? frames are not recorded on both sides" in notice
+    assert notice.startswith(
+        "identical answers on all 8 items; whether both saw the same frames is not "
+        "recorded in A and B, and every text is the same"
+    )
+    assert "evidence" not in notice
+    runs = same_twice(tmp_path / "one", {"frame_indices": [1]}, {})
+    assert "is not recorded in B, and every" in compare(*runs).notices[0]
 
 
 def test_one_different_answer_is_enough(tmp_path):
@@ -63,17 +69,19 @@ def test_videos_that_are_known_and_not_used(tmp_path):
         )
         for s, name in enumerate("ab")
     ]
-    made = compare(*runs)
+    made = compare(*runs, cluster="question")
     (notice,) = [n for n in made.notices if "videos" in n]
     assert "the 30 questions are about 10 videos" in notice
-    clustered = compare(*runs, cluster="video")
+    clustered = compare(*runs)
+    assert clustered.cluster == "video"
+    assert "clustered by video (10 clusters)" in " ".join(str(clustered).split())
     mean = clustered.outcome.difference
     assert f"[{100 * mean.low:.2f}, {100 * mean.high:.2f}] points" in notice
     assert not any("videos" in n for n in clustered.notices)
     assert mean.n_clusters == 10
     assert made.outcome.difference.n_clusters == 30
     values = [((i // 3) % 4 == 0) - ((i // 3 + i % 5) % 4 == 0) for i in range(30)]
-    assert mean == clustered_mean(values, [i // 3 for i in range(30)])
+    assert mean == clustered_mean(values, [i // 3 for i in range(30)], limits=(-1, 1))
 
 
 def test_one_question_a_video_is_no_cluster(tmp_path):
@@ -84,7 +92,36 @@ def test_one_question_a_video_is_no_cluster(tmp_path):
         )
         for s, name in enumerate("ab")
     ]
-    assert not any("videos" in notice for notice in compare(*runs).notices)
+    made = compare(*runs)
+    assert not any("videos" in notice for notice in made.notices)
+    assert made.cluster == "question"
+    assert "clustered by question (6 clusters)" in " ".join(str(made).split())
+
+
+def test_sides_that_are_right_on_the_same_items(tmp_path):
+    # wrong in other ways, right on the same questions: nothing varies
+    def runs(n):
+        return [
+            write_run(
+                tmp_path / f"{name}{n}",
+                [answer(f"q{i}", 0 if i % 2 else 1 + s) for i in range(n)],
+            )
+            for s, name in enumerate("ab")
+        ]
+
+    made = compare(*runs(2), margin=0.025)
+    assert made.outcome.tost.verdict == "not certifiable"
+    assert made.outcome.difference.high > 0.5
+    (notice,) = [n for n in made.notices if "no variance" in n]
+    assert "2 clusters without a difference" in notice
+    assert "119 like these would show equivalence within 2.50 points" in notice
+    text = " ".join(str(made).split())
+    assert "not certifiable: 90 % interval [-77.64, 77.64]" in text
+    assert made.to_dict()["outcome"]["tost"]["equivalent"] is False
+    short, enough = (compare(*runs(n), margin=0.025) for n in (118, 119))
+    assert not short.outcome.tost.equivalent
+    assert enough.outcome.tost.equivalent
+    assert not any("would show" in notice for notice in enough.notices)
 
 
 def test_other_question_files(tmp_path):
@@ -92,4 +129,4 @@ def test_other_question_files(tmp_path):
     a = write_run(tmp_path / "a", rows, hashes={"quiz": {"q1": "aa", "q2": "bb"}})
     b = write_run(tmp_path / "b", rows, hashes={"quiz": {"q1": "aa", "q2": "cc"}})
     (notice,) = [n for n in compare(a, b).notices if "question files" in n]
-    assert notice.startswith("1 questions are not the same")
+    assert notice.startswith("1 question is not the same")

@@ -56,8 +56,8 @@ def test_every_number_is_that_of_the_statistics(pair, cluster):
     assert (made.n_common, outcome.n) == (60, 60)
     assert made.a.accuracy == proportion_ci(one.count(0), 60)
     assert made.b.accuracy == proportion_ci(other.count(0), 60)
-    assert outcome.difference == clustered_mean(values, labels)
-    assert outcome.tost == tost(values, labels, margin=0.1)
+    assert outcome.difference == clustered_mean(values, labels, limits=(-1, 1))
+    assert outcome.tost == tost(values, labels, margin=0.1, limits=(-1, 1))
     only_a, only_b = int((values == 1).sum()), int((values == -1).sum())
     assert outcome.mcnemar == mcnemar(only_a, only_b)
     assert outcome.clustered.z == clustered_mcnemar(values, labels).z
@@ -171,7 +171,7 @@ def test_texts_without_an_option(tmp_path, policy, n, right):
     assert made.a.n_unparsed == 1
     assert made.differ == proportion_ci(1, 3, n_dropped=1)
     said = "counted as wrong" if policy == "wrong" else "left out"
-    assert f"1 texts of A name no option; they are {said}" in made.notices
+    assert f"1 text names no option in A, {said}" in made.notices
     left_out = {part.reason: part.items for part in made.left_out}
     if policy == "drop":
         assert left_out == {"no option named in A": (("quiz", "q3"),)}
@@ -188,7 +188,7 @@ def test_runs_of_which_one_knows_the_gold(tmp_path):
     made = compare(a, b)
     assert made.outcome.n == 1
     assert made.outcome.only_a == 1
-    assert "the gold of 1 items is known in one run only" in " ".join(made.notices)
+    assert "the gold of 1 item is known in one run only" in " ".join(made.notices)
     assert made.left_out[0].reason == "gold is not known"
 
 
@@ -283,5 +283,5 @@ def test_consensus_and_first_order(tmp_path):
     assert (made.items[0].answer_a, made.items[0].answer_b) == (0, 1)
     assert made.items[0].cause == "options"
     assert made.items[0].detail == "3 and 1 orders, 1 of them shared"
-    assert "1 items were shown in other option orders" in " ".join(made.notices)
+    assert "1 item was shown in other option orders" in " ".join(made.notices)
     assert compare(a, b, answer="first").items == ()

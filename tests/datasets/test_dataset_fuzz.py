@@ -147,3 +147,8 @@ def test_any_bytes(tmp_path_factory, data, ending):
     except PhaseFusionError:
         pass
     path.unlink()
+
+
+def test_a_clip_named_by_a_number_that_no_float_holds():
+    row = {"question": "Who?", "options": ["a", "b"], "video_id": "A", "answer": 0}
+    checked("star", [{**row, "question_id": "q", "start": 10**400, "end": 1}])

@@ -297,7 +297,7 @@ def test_partly_written_arm_is_finished_with_only_what_is_missing(questions, tmp
         assert made.n_new == len(lines) - kept
         without_time = [
             [
-                json.loads(line) | {"seconds": None}
+                json.loads(line) | {"seconds": None, "decode_seconds": None}
                 for line in (folder / "passes.jsonl").read_bytes().splitlines()
             ]
             for folder in (part, whole.path)

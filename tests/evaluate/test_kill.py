@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from pass_files import TIMELESS
 from pixel_scorer import PixelScorer, make_questions
 
 from phasefusion.errors import RecordError, RecordWarning
@@ -20,6 +21,7 @@ from phasefusion.records import iter_passes, pass_key
 from phasefusion.report import report
 
 OPTIONS = {"budget": 4, "dense": 10, "n_orders": 5, "progress": False}
+
 CODE = textwrap.dedent(
     """
     import json, sys, warnings
@@ -92,10 +94,8 @@ def test_resume_after_a_torn_line(tmp_path):
     assert partial.numbers["items"]["passes"] < whole.n_passes
     with pytest.warns(RecordWarning, match="cut short by a crash and is made again"):
         evaluate(questions, PixelScorer(), out=whole.path, **OPTIONS)
-    again = [
-        json.loads(line) | {"seconds": 0} for line in path.read_bytes().splitlines()
-    ]
-    first = [json.loads(line) | {"seconds": 0} for line in data.splitlines()]
+    again = [json.loads(line) | TIMELESS for line in path.read_bytes().splitlines()]
+    first = [json.loads(line) | TIMELESS for line in data.splitlines()]
     assert again == first
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from pixel_scorer import PixelScorer, make_questions
 
-from phasefusion.errors import OptionError, ScoringError
+from phasefusion import _runner
+from phasefusion.errors import FallbackWarning, OptionError, ScoringError
 from phasefusion.evaluate import evaluate
 from phasefusion.records import iter_passes
 
@@ -58,7 +59,7 @@ def run(questions, out, scorer, **options):
 
 
 def untimed(folder):
-    return [p | {"seconds": 0} for p in iter_passes(folder)]
+    return [p | {"seconds": 0, "decode_seconds": 0} for p in iter_passes(folder)]
 
 
 @pytest.mark.parametrize(
@@ -222,3 +223,89 @@ def test_frames_are_decoded_to_the_size_that_the_scorer_asks_for(questions, tmp_
     assert budgets == {4, 10, 12}
     wanted = {(4, 48, 64), (10, 20, 33), (12, 24, 33)}
     assert scorer.shapes == wanted
+
+
+class Together(PixelScorer):
+    """Takes several questions in one call."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes = []
+
+    def score_many(self, requests):
+        self.sizes.append(len(requests))
+        return [
+            PixelScorer.score(self, r.clip, r.question, r.options, orders=r.orders)
+            for r in requests
+        ]
+
+
+class TogetherChanged(Together):
+    def score(self, clip, question, options, *, orders=None):
+        return super().score(clip, question, options, orders=orders)
+
+
+FULL = {"protocol": "phasefusion", "budget": 4, "dense": 6, "n_orders": 2}
+
+
+def test_questions_are_scored_together_an_arm_at_a_time(questions, tmp_path):
+    scorer = Together()
+    run(questions, tmp_path / "one", PixelScorer(), **FULL)
+    run(questions, tmp_path / "all", scorer, **FULL)
+    assert untimed(tmp_path / "all") == untimed(tmp_path / "one")
+    assert set(scorer.sizes) == {2}  # both questions of the clip
+    # In part done, both ways go on with what is left.
+    path = tmp_path / "all" / "passes.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[: len(lines) // 2 + 3]), encoding="utf-8")
+    run(questions, tmp_path / "all", scorer, **FULL)
+    assert sorted(map(str, untimed(tmp_path / "all"))) == sorted(
+        map(str, untimed(tmp_path / "one"))
+    )
+
+
+def test_calls_end_after_so_many_passes(questions, tmp_path, monkeypatch):
+    monkeypatch.setattr(_runner, "_PASSES_A_CALL", 1)
+    scorer = Together()
+    run(questions, tmp_path, scorer, **FULL)
+    assert set(scorer.sizes) == {1}
+
+
+def test_another_score_is_not_passed_over(questions, tmp_path):
+    scorer = TogetherChanged()
+    run(questions, tmp_path / "class", scorer)
+    assert scorer.sizes == []
+    assert len(scorer.calls) == 2
+    scorer = Together()
+    scorer.score = PixelScorer().score
+    run(questions, tmp_path / "instance", scorer)
+    assert scorer.sizes == []
+
+
+@pytest.mark.parametrize("returned", [fail(KeyError("x")), lambda scores: scores[:1]])
+def test_where_a_call_for_all_fails_each_is_scored_alone(questions, tmp_path, returned):
+    class Failing(Together):
+        def score_many(self, requests):
+            return returned(super().score_many(requests))
+
+    run(questions, tmp_path / "one", PixelScorer())
+    with pytest.warns(FallbackWarning, match=r"score_many failed with (Key|Scoring)"):
+        run(questions, tmp_path / "all", Failing())
+    assert untimed(tmp_path / "all") == untimed(tmp_path / "one")
+
+
+def test_a_question_that_fails_is_named_and_the_others_are_kept(questions, tmp_path):
+    class Halfway(Together):
+        def score(self, clip, question, options, *, orders=None):
+            if question.endswith("1?"):
+                raise ValueError("no")
+            return super().score(clip, question, options, orders=orders)
+
+        def score_many(self, requests):
+            return [
+                self.score(r.clip, r.question, r.options, orders=r.orders)
+                for r in requests
+            ]
+
+    with pytest.raises(ScoringError, match=r"question '.*1'.*raised ValueError: no"):
+        run(questions, tmp_path, Halfway())

@@ -193,6 +193,7 @@ def test_posterior_and_margin_of_any_shape():
     want = ordered[..., -1] - ordered[..., -2]
     np.testing.assert_array_equal(fusion.margin(LOGP), want)
     assert pf.posterior([0.0, 0.0]).tolist() == [0.5, 0.5]
+    assert pf.posterior(np.zeros((0, 3, 4))).shape == (0, 3, 4)
     assert fusion.margin([0.0, 2.0]) == 2.0
     bad = LOGP.copy()
     bad[1, 2, 0] = np.nan

@@ -422,21 +422,19 @@ def test_wrapped_qwen3_vl_answers_as_evaluate_does(tmp_path):
     needs_qwen()
     folder = tiny_models.save_qwen3_vl(tmp_path / "model")
     given = {**QWEN3, "pretrained": str(folder), "sidecar": str(tmp_path / "side")}
-    try:
-        scorer = pf.scoring.HFOptionScorer.from_pretrained(
-            folder,
-            device="cpu",
-            dtype="bfloat16",
-            size=(224, 224),
-            prompt=PromptTemplate(system="You are a helpful assistant."),
-        )
-        scorer._model.float()
-    except pf.errors.ScoringError as error:
-        pytest.skip(f"our own scorer does not take this family: {error}")
+    scorer = pf.scoring.HFOptionScorer.from_pretrained(
+        folder,
+        device="cpu",
+        dtype="bfloat16",
+        size=(224, 224),
+        prompt=PromptTemplate(system="You are a helpful assistant."),
+    )
+    scorer._model.float()
     results = run(in_float32(given), None)
     letters, rows = own(folder, tmp_path / "own", scorer=scorer)
     assert answers(results) == letters
     side = tiny_models.rows(tmp_path / "side")
+    assert {s for _, s, _ in side} == {0, 1, 2}
     assert tiny_models.largest_difference(side, rows) < 1e-4
 
 
@@ -451,8 +449,9 @@ def test_frozen_and_invented_times_change_the_prompt(tmp_path):
         run("phasefusion_wrap", arguments(**given), limit=1)
         rows = tiny_models.rows(tmp_path / timestamps)
         found[timestamps] = {s: row["logprobs"] for (_, s, _), row in rows.items()}
-    assert found["true"][0] == found["frozen"][0]
-    assert found["true"][1] != found["frozen"][1]
+    # The middle phase of three shows the middles of equal parts as it is.
+    assert found["true"][0] != found["frozen"][0]
+    assert found["true"][2] != found["frozen"][2]
     assert found["base"][0] != found["true"][0]
 
 

@@ -151,6 +151,136 @@ def test_no_answer(text, outcome):
     assert found.reason
 
 
+ANIMALS = ("a red cat", "a blue dog", "a green bird", "None of the above")
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        # fields of objects
+        ('{"answer": "B"}', 1),
+        ("{'answer': 'b'}", 1),
+        ('```json\n{"answer": "B"}\n```', 1),
+        ('{"reasoning": "A moves, C does not", "answer": "B"}', 1),
+        ('{"answer": "B", "reasoning": "the others are', 1),
+        ('{"final_answer": "B. a blue dog"}', 1),
+        ('{"Answer": "a blue dog"}', 1),
+        ('{"choice": B}', 1),
+        ('Here it is: {"answer": "(B)", "confidence": 0.9}', 1),
+        ('I fill {"answer": "<letter>"} in: {"answer": "B"}', 1),
+        ('As {"answer": "A or B"} was asked for, the answer is (C).', 2),
+        # lower-case letters that are called an option
+        ("option b", 1),
+        ("I think option b", 1),
+        ("I choose option b because it fits", 1),
+        ("I would go with option b as the dog is blue", 1),
+        ("choice c is right", 2),
+        ("option a is correct", 0),
+        ("I choose option a.", 0),
+        ("The answer is option a, since it moves", 0),
+        ("the answer is b because of the dog", 1),
+        # one set against others
+        ("not B but C", 2),
+        ("Not B but C.", 2),
+        ("It is not (B) but (C).", 2),
+        ("not option B, but rather option C", 2),
+        ("not A or B but C", 2),
+        ("neither A nor B but C", 2),
+        ("not B but C because it is green", 2),
+        ("not b but c", 2),
+        ("C, not B", 2),
+        ("C, not A or B.", 2),
+        ("It is C and not B", 2),
+        ("C rather than B", 2),
+        # an option and a reason
+        ("None of the above", 3),
+        ("None of the above, because nothing moves.", 3),
+        ("None of the above. The video shows a horse.", 3),
+        ("None of the above - the cat is gone", 3),
+        ("None of the above: A shows a cat and B a dog.", 3),
+        ("None of the above options, since nothing moves", 3),
+        ("None of the above\nThe cat is absent.", 3),
+        ("None of the above is correct", 3),
+        ("D. None of the above, because nothing moves.", 3),
+        ("a blue dog because it barks", 1),
+        ("A blue dog, since it barks at a red cat", 1),
+    ],
+)
+def test_further_forms(text, position):
+    found = parse_answer(text, ANIMALS)
+    assert (found.outcome, found.answer) == ("parsed", position), found
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ('{"answer": "E"}', "invalid"),
+        ('{"answer": ""}', "unparsed"),
+        ('{"answer": null}', "unparsed"),
+        ('{"answer": 1}', "unparsed"),
+        ('{"answer": ["A", "B"]}', "unparsed"),
+        ('{"answer": "A or B"}', "unparsed"),
+        ('{"answer": "A"} or {"answer": "B"}', "unparsed"),
+        ('{"answer": "A", "choice": "B"}', "unparsed"),
+        ('{"A": 0.1, "B": 0.9}', "unparsed"),
+        ('{"question": "B", "options": ["A", "B"]}', "unparsed"),
+        ('{"answer": "A man"}', "unparsed"),
+        ("option a cat", "unparsed"),
+        ("the option a person picks", "unparsed"),
+        ("options b", "unparsed"),
+        ("opt b", "unparsed"),
+        ("option b or option c", "unparsed"),
+        ("I choose option b or c.", "unparsed"),
+        ("the option a man picks is option b", "unparsed"),
+        ("option b is wrong", "unparsed"),
+        ("not option b", "unparsed"),
+        ("I answer a question", "unparsed"),
+        ("option f", "invalid"),
+        ("the answer is a and b", "unparsed"),
+        ("not B", "unparsed"),
+        ("not B but not C", "unparsed"),
+        ("not only B but C", "unparsed"),
+        ("not only B but also C", "unparsed"),
+        ("not because of B but C", "unparsed"),
+        ("why not B but C", "unparsed"),
+        ("not B but C or D", "unparsed"),
+        ("not B but A dog", "unparsed"),
+        ("not B but B", "unparsed"),
+        ("not a but b", "unparsed"),
+        ("not a dog but a cat", "unparsed"),
+        ("not B but Z", "invalid"),
+        ("None of the above is shown; the answer is A", "unparsed"),
+        ("None of the above, so the answer is B", "unparsed"),
+        ("None of the above but B", "unparsed"),
+        ("None of the above except a blue dog", "unparsed"),
+        ("None of the above-mentioned dogs bark, I think", "unparsed"),
+        ("None of the cats move", "unparsed"),
+        ("None. It is dark.", "unparsed"),
+        ("a blue dog. The red cat left.", "unparsed"),
+        ("a blue dog and a red cat", "unparsed"),
+        ("a blue dogma because of that", "unparsed"),
+        ("a blue dog because the answer is C", "unparsed"),
+        ("None", "missing"),
+        ("none.", "missing"),
+        ("N/A", "missing"),
+    ],
+)
+def test_near_misses(text, outcome):
+    found = parse_answer(text, ANIMALS)
+    assert found.outcome == outcome, found
+
+
+def test_reasons_need_the_option():
+    text = "None of the above, because nothing moves."
+    assert parse_answer(text, ANIMALS[:3]).outcome == "unparsed"
+    assert parse_answer(text, 4).outcome == "unparsed"
+    assert parse_answer("none", ["none", "one"]).answer == 0
+    longer = ("a dog", "a dog because it barks")
+    assert parse_answer("a dog because it barks", longer).answer == 1
+    assert parse_answer("a dog because it eats", longer).answer == 0
+    assert parse_answer("A because it barks", ["b", "a"]).answer == 0
+
+
 def test_options_that_look_like_answers():
     # The text of an option against the letter of another: nobody can tell.
     assert parse_answer("A", ["B", "A"]).outcome == "unparsed"
@@ -199,7 +329,12 @@ def test_text_must_be_text():
 
 
 @pytest.mark.parametrize(
-    "unit", ["It is not (A) but ", "<think>", "<think", "\\boxed{", "A. x\n", "(", "a "]
+    "unit",
+    [
+        *("It is not (A) but ", "<think>", "<think", "\\boxed{", "A. x\n", "(", "a "),
+        *("not A, ", "not A but ", '{"answer": ', "{ ", "option b ", "``` {"),
+        "none of the above ",
+    ],
 )
 def test_long_text_takes_linear_time(unit):
     times_s = []
@@ -212,7 +347,8 @@ def test_long_text_takes_linear_time(unit):
 
 _WORDS = st.sampled_from(
     "A B C E I a b ( ) [ ] . , : not the answer is option or and because <think> "
-    "</think> <answer> </answer> \\boxed{ } ** final dog man \n it's vitamin".split(" ")
+    "</think> <answer> </answer> \\boxed{ } ** final dog man \n it's vitamin "
+    'but rather none above {"answer": "b" b c since'.split(" ")
 )
 
 

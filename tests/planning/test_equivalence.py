@@ -17,7 +17,8 @@ def enumerated(n, margin, difference, discordance, alpha):
     for b in range(n + 1):
         for c in range(n - b + 1):
             values = [1] * b + [-1] * c + [0] * (n - b - c)
-            if tost(values, margin=margin, alpha=alpha).equivalent:
+            made = tost(values, margin=margin, alpha=alpha, limits=(-1, 1))
+            if made.equivalent:
                 ways = math.comb(n, b) * math.comb(n - b, c)
                 rest = (1 - discordance) ** (n - b - c)
                 total += ways * up**b * down**c * rest
@@ -35,6 +36,9 @@ def enumerated(n, margin, difference, discordance, alpha):
         (31, 0.2, -0.06, 0.3, 0.1),
         (41, 0.11, 0.02, 0.15, 0.05),
         (41, 0.6, 0.5, 0.9, 0.05),
+        (40, 0.05, 0.0, 0.01, 0.05),
+        (28, 0.1, 0.0, 0.01, 0.05),
+        (29, 0.1, 0.0, 0.01, 0.05),
     ],
 )
 def test_power_is_that_of_the_test_on_every_outcome(
@@ -130,6 +134,7 @@ def test_power_with_clusters_is_that_of_simulated_tests():
             clustered_differences(rng, n_clusters, size, 0.15, icc).ravel(),
             cluster,
             margin=0.06,
+            limits=(-1, 1),
         ).equivalent
         for _ in range(draws)
     )
@@ -264,3 +269,15 @@ def test_a_plan_prints_as_a_line_and_as_a_table():
     assert table.startswith("<table><caption>Equivalence (two one-sided tests)")
     assert table.count("<tr>") == len(plan.rows())
     assert "+-2.50 points" in table
+
+
+def test_items_without_a_difference_are_no_certificate():
+    # 40 items mostly agree altogether, and 59 would be needed to say so within 5 points
+    plan = tost_power(40, margin=0.05, discordance=1e-6)
+    assert plan.power < 1e-4
+    assert tost_power(58, margin=0.05, discordance=1e-6).power < 1e-3
+    assert tost_power(59, margin=0.05, discordance=1e-6).power > 0.999
+    # as many clusters, whatever the number of items in them
+    design = Design(1.0, 4)
+    assert tost_power(160, margin=0.05, discordance=1e-6, design=design).power < 1e-3
+    assert tost_power(236, margin=0.05, discordance=1e-6, design=design).power > 0.999

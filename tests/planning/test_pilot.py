@@ -7,6 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from compare_runs import answer, write_run
 from made_runs import made_run
 
 from phasefusion.errors import RecordError, StatisticsError
@@ -213,6 +214,52 @@ def test_a_run_of_one_arm_has_rates_alone(tmp_path):
     assert set(made.rates) == {"accuracy, single"}
     with pytest.raises(StatisticsError, match="it has no two arms on the same items"):
         made.pair("fusion", "single")
+    (notice,) = made.notices
+    assert notice.startswith("one arm only, single: differences of arms")
+    assert "phasefusion plan equivalence" in notice
+    assert notice in made._repr_html_()
+
+
+def test_runs_without_a_common_arm_say_so(tmp_path):
+    runs = [
+        write_run(tmp_path / arm, [answer("q", 0, arm=arm)]) for arm in ("8f", "16f")
+    ]
+    (notice,) = pilot(*runs).notices
+    assert "no two arms that all of the runs have (they have 8f, 16f)" in notice
+
+
+@pytest.mark.parametrize("per_video", [1, 4])
+def test_no_discordance_is_symmetric_about_no_difference(tmp_path, per_video):
+    # both arms right on the same items, and then one arm never the better one
+    run = write_run(
+        tmp_path,
+        [
+            answer(f"q{i}", i % 2, arm=arm, video_id=f"v{i // per_video}")
+            for i in range(8)
+            for arm in ("8f", "16f")
+        ],
+    )
+    made = pilot(run)
+    n_clusters = 8 // per_video
+    assert made.cluster == ("question" if per_video == 1 else "video")
+    (pair,) = [p for p in made.pairs if p.of == "accuracy"]
+    bound = 1 - 0.025 ** (1 / n_clusters)
+    assert pair.difference.mean.value == 0.0
+    assert pair.difference.mean.low == pytest.approx(-bound)
+    assert pair.difference.mean.high == pytest.approx(bound)
+    assert pair.discordance.mean.low == 0.0
+    assert pair.discordance.mean.high > 0.3
+    assert any("no item differs for 8f - 16f (accuracy)" in n for n in made.notices)
+
+
+def test_a_difference_of_one_sign_is_no_rate():
+    values = [1] * 3 + [0] * 27
+    mean = clustered_mean(values)
+    made = measure(values, signed=True).mean
+    assert (made.low, made.high) == (mean.low, mean.high)
+    assert made.low < 0.0 < measure(values).mean.low
+    with pytest.raises(StatisticsError, match="outside the limits"):
+        measure([2.0, 0.0], signed=True)
 
 
 def test_a_pilot_is_json(runs):

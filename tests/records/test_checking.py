@@ -39,6 +39,14 @@ OF_ONE = [
     ({"logprobs": [-math.inf, -1, -1]}, "not finite", "logprobs", "-Infinity"),
     ({"logprobs": [None, None, None]}, "logprobs", "logprobs", "no option has any"),
     ({"logprobs": [0.5, -1, -1]}, "logprobs", "logprobs", "must be <= 0"),
+    ({"question_id": ""}, "type", "question_id", "not a text that is not empty"),
+    ({"arm": ""}, "type", "arm", "not a text that is not empty"),
+    (
+        {"n_options": 1, "order": [0], "logprobs": [-1], "answer": 0, "gold": 0},
+        "options",
+        "n_options",
+        "nothing to choose",
+    ),
     ({"logprobs": None}, "answer", "logprobs", "null though there is an answer"),
     ({"invalid": "video: gone"}, "answer", "invalid", "though there is an answer"),
     ({"phase_index": 3}, "phase", "phase_index", "with n_phases 3"),
@@ -87,6 +95,18 @@ def test_a_finding_about_one_record(tmp_path, changes, kind, field, message):
     with pytest.raises(AssertionError, match=message):
         raise AssertionError(str(finding))
     assert str(finding).startswith(f"{path}, line 2: ")
+
+
+def test_the_path_of_a_run_file_is_said_once(tmp_path):
+    run = tmp_path / "run"
+    made_run(run)
+    (run / "run.json").write_text('{"format": 99}')
+    (finding,) = check(run).findings
+    assert str(finding).count("run.json") == 1
+    assert str(finding).startswith(f"{run / 'run.json'}: has format 99")
+    (run / "run.json").write_text("{")
+    (finding,) = check(run).findings
+    assert str(finding).count("run.json") == 1
 
 
 def test_ties_and_generated_answers_are_no_findings(tmp_path):

@@ -87,6 +87,18 @@ def test_arms_that_an_importer_named_are_numbered(tmp_path):
     assert described["settings"]["arms"] == [{"arm": "run 2", "budget": 16}]
 
 
+def test_arms_that_a_protocol_named_stay(tmp_path):
+    (tmp_path / "in").mkdir()
+    rows = [make_pass(0, arm=name, n_phases=1) for name in ("phase", "16 frames")]
+    (tmp_path / "in" / "passes.jsonl").write_text(text(*rows))
+    arms = [{"arm": "phase", "budget": 8}, {"arm": "16 frames", "budget": 16}]
+    run = {"format": 1, "settings": {"protocol": "budget-sweep", "arms": arms}}
+    (tmp_path / "in" / "run.json").write_text(json.dumps(run))
+    assert export_anonymous(tmp_path / "in", tmp_path / "out").arms == {}
+    assert list(read_passes(tmp_path / "out").arm) == ["phase", "16 frames"]
+    assert read_run(tmp_path / "out")["settings"]["arms"] == arms
+
+
 def test_types_stay_when_they_are_asked_for(run, tmp_path):
     export_anonymous(run, tmp_path / "out.jsonl", types=True)
     assert {row["type"] for row in iter_passes(tmp_path / "out.jsonl")} == {

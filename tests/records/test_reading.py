@@ -10,7 +10,7 @@ from pass_files import assert_equal, pass_files, text, write
 from sample_passes import make_pass
 
 from phasefusion.errors import BackendUnavailableError, RecordError, RecordWarning
-from phasefusion.records import _json, duck, iter_passes, lines, read_passes
+from phasefusion.records import _json, check, duck, iter_passes, lines, read_passes
 from phasefusion.records import columns as columns_module
 
 READERS = ["json", "duckdb"]
@@ -266,6 +266,14 @@ def test_names_that_are_patterns_or_quotes(tmp_path, reader, name):
         ({"logprobs": -1.0}, "logprobs is -1.0"),
         ({"logprobs": [[-1.0], [-1.0], [-1.0]]}, "logprobs is"),
         ({"arm": None}, "arm is None"),
+        ({"arm": ""}, "arm is '', not a text that is not empty"),
+        ({"question_id": ""}, "question_id is '', not a text that is not empty"),
+        ({"logprobs": [0.5, -1.0, -2.0]}, "a log-probability is 0.5; it must be <= 0"),
+        ({"logprobs": [math.nan, 3.0, -2.0]}, "a log-probability is 3; it must be"),
+        (
+            {"logprobs": [None, 2e-6, -2.0], "path": "generate"},
+            "a log-probability is 2e-06; it must be <= 0",
+        ),
         ({"same_options": [0, 1]}, "same_options has another length"),
         ({"duration_s": -1}, "duration_s is -1"),
     ],
@@ -274,6 +282,12 @@ def test_what_cannot_be_is_named(tmp_path, reader, changes, message):
     path = write(tmp_path, text(make_pass(1), make_pass(2) | changes))
     with pytest.raises(RecordError, match=f"line 2: {message}"):
         read_passes(path, reader=reader)
+
+
+def test_what_a_float32_softmax_is_off_is_taken(tmp_path, reader):
+    path = write(tmp_path, text(make_pass(1, logprobs=[9e-7, -9.0, -9.0])))
+    assert read_passes(path, reader=reader).answer.tolist() == [2]
+    assert check(path).is_right
 
 
 def test_ids_that_are_numbers_are_taken_as_written(tmp_path, reader):

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from phasefusion.errors import RecordError
 from phasefusion.report import Report, report
-from phasefusion.report.sections import headline, percent, sections
+from phasefusion.report.headline import headline
+from phasefusion.report.sections import percent, sections
 
 
 @pytest.fixture(scope="module")

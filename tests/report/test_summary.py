@@ -496,7 +496,11 @@ def test_answers_without_logprobs_count(tmp_path):
         == with_logprobs["order_flips"]["arms"]["phases"]
     )
     assert numbers["phase_flips"]["passes"] == with_logprobs["phase_flips"]["passes"]
-    assert numbers["accuracy"]["fusion"]["consensus"]["n"] == 0
+    assert "fusion" not in numbers["accuracy"]
+    for arm in ("single", "vote", "union"):
+        n_items = numbers["items"]["with_passes"]
+        assert numbers["accuracy"][arm]["consensus"]["n"] == n_items
+    assert {row["arm"] for row in numbers["comparisons"]} == {"vote"}
 
 
 def test_merged_repeats_and_a_run_without_passes(tmp_path):

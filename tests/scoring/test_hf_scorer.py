@@ -141,10 +141,10 @@ def test_repeated_options_are_merged_onto_the_first(clip, scorer):
 
 def letters_of(scorer, clip, options, orders):
     """Scores without the merging step."""
-    from phasefusion.scoring import huggingface
+    from phasefusion.scoring import questions
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(huggingface, "merge_repeats", lambda logp, first: logp)
+        patch.setattr(questions, "merge_repeats", lambda logp, first: logp)
         return scorer.score(clip, QUESTION, options, orders=orders).logprobs
 
 
@@ -153,14 +153,38 @@ def test_softmax_is_float32_whatever_the_model_is(model, tokenizer, clip, build,
     half = copy.deepcopy(model).to(dtype)
     scorer = HFOptionScorer(half, tokenizer, size=build.SIZE, reuse_prefix=False)
     scores = scorer.score(clip, QUESTION, OPTIONS, orders=ORDERS)
-    expected = letters_by_hand(build, half, tokenizer, clip)
-    np.testing.assert_allclose(scores.logprobs, expected, rtol=0, atol=1e-6)
+    precise = copy.deepcopy(half)
+    precise.lm_head.register_forward_hook(
+        lambda head, args, _: torch.nn.functional.linear(
+            args[0].float(), head.weight.float()
+        )
+    )
+    expected = letters_by_hand(build, precise, tokenizer, clip)
+    np.testing.assert_allclose(scores.logprobs, expected, rtol=0, atol=1e-5)
     # Rounded to the model's own precision the scores would be others.
     rounded = torch.tensor(scores.logprobs.tolist(), dtype=dtype).double().numpy()
     assert np.abs(rounded - scores.logprobs).max() > 1e-4
     full = HFOptionScorer(model, tokenizer, size=build.SIZE)
     near = full.score(clip, QUESTION, OPTIONS, orders=ORDERS)
     assert np.abs(near.logprobs - scores.logprobs).max() < 0.3
+
+
+def test_options_tie_only_where_the_model_says_so(model, tokenizer, clip, build):
+    half = copy.deepcopy(model).to(torch.bfloat16)
+    a, b, c = tokenizer.convert_tokens_to_ids(list("ABC"))
+    with torch.no_grad():
+        weight = half.lm_head.weight
+        weight[a] *= 8
+        weight[[b, c]] = weight[a].clone()
+        weight[b, 0] *= 1 + 2**-6
+    expected = letters_by_hand(build, half, tokenizer, clip)
+    scorer = HFOptionScorer(half, tokenizer, size=build.SIZE)
+    scores = scorer.score(clip, QUESTION, OPTIONS, orders=ORDERS).letter_logprobs
+    in_letters = np.take_along_axis(expected, ORDERS[None].repeat(2, 0), axis=-1)
+    # The model's own logits say A and B alike somewhere; the scores never do.
+    assert (in_letters[..., 0] == in_letters[..., 1]).any()
+    assert (scores[..., 0] != scores[..., 1]).all()
+    np.testing.assert_allclose(scores[..., 0], scores[..., 2], rtol=0, atol=1e-6)
 
 
 @pytest.mark.skipif(VERSION < 5, reason="the argument came with transformers 5")
@@ -177,7 +201,7 @@ def test_timestamps_follow_each_phase_or_the_first(model, tokenizer, build):
     clip.times_s[1] *= 2
     seen = []
     handle = model.register_forward_pre_hook(
-        lambda module, args, kwargs: seen.append(kwargs["second_per_grid_ts"].item()),
+        lambda module, args, kwargs: seen.extend(kwargs["second_per_grid_ts"].tolist()),
         with_kwargs=True,
     )
     try:
@@ -302,14 +326,16 @@ def test_one_bad_text_spoils_its_order(model, tokenizer, clip, build, monkeypatc
     scorer = HFOptionScorer(
         model, tokenizer, size=build.SIZE, score="text", prompt=PromptTemplate()
     )
-    run = scorer._passes.run
+    run = scorer._passes.run_many
 
-    def run_and_lose_one(rows, visual):
-        scores = run(rows, visual)
-        lost = np.full_like(scores[4].logprobs, np.nan)
-        return [*scores[:4], RowScores(lost, "lost"), *scores[5:]]
+    def run_and_lose_one(jobs):
+        found = run(jobs)
+        for scores in found:
+            lost = np.full_like(scores[4].logprobs, np.nan)
+            scores[4] = RowScores(lost, "lost")
+        return found
 
-    monkeypatch.setattr(scorer._passes, "run", run_and_lose_one)
+    monkeypatch.setattr(scorer._passes, "run_many", run_and_lose_one)
     scores = scorer.score(clip, QUESTION, OPTIONS, orders=ORDERS)
     assert np.isnan(scores.logprobs[:, 1]).all()
     assert scores.valid.tolist() == [[True, False, True]] * 2
@@ -340,7 +366,7 @@ def test_a_missing_frame_spoils_its_phase_alone(build, clip, scorer):
     whole = scorer.score(clip, QUESTION, OPTIONS, orders=ORDERS)
     clip.missing[1, 2] = True
     scores = scorer.score(clip, QUESTION, OPTIONS, orders=ORDERS)
-    np.testing.assert_array_equal(scores.logprobs[0], whole.logprobs[0])
+    np.testing.assert_allclose(scores.logprobs[0], whole.logprobs[0], rtol=0, atol=1e-5)
     assert np.isnan(scores.logprobs[1]).all()
     assert np.isnan(scores.option_mass[1]).all()
     frame = clip.indices[1, 2]
@@ -392,7 +418,7 @@ def test_a_template_without_a_video_is_refused(build, model, clip):
 def test_a_system_turn_is_part_of_the_prompt(model, tokenizer, build, clip, scorer):
     prompt = PromptTemplate(system="Look closely.")
     told = HFOptionScorer(model, tokenizer, size=build.SIZE, prompt=prompt)
-    assert "system\nLook closely.<|im_end|>" in told._chat("?", ["a", "b"])
+    assert "system\nLook closely.<|im_end|>" in told._asker.chat("?", ["a", "b"])
     scores = told.score(clip, QUESTION, OPTIONS)
     other = scorer.score(clip, QUESTION, OPTIONS)
     assert np.abs(scores.logprobs - other.logprobs).max() > 1e-3
@@ -489,7 +515,7 @@ def test_from_pretrained(checkpoint, clip, scorer):
     assert about["transformers"] == transformers.__version__
     assert about["prompt"]["text"] == PromptTemplate().text
     assert about["pixels"]["size"] == [16, 24]
-    ids = loaded._tokenizer.convert_tokens_to_ids(["A", "B"])
+    ids = loaded._asker.tokenizer.convert_tokens_to_ids(["A", "B"])
     assert about["letter_tokens"] == {"L": {"A": ids[0], "B": ids[1]}}
     half = HFOptionScorer.from_pretrained(checkpoint, device="cpu", dtype="bfloat16")
     assert half.describe()["dtype"] == "bfloat16"
@@ -527,7 +553,9 @@ def test_a_size_that_would_be_chosen_anew_is_kept(model, tokenizer, clip):
     scorer = HFOptionScorer(model, tokenizer, **limits)
     size = scorer.frame_size(20, 30, 4)
     assert scorer.frame_size(*size, 4) != size
-    info = SimpleNamespace(height=20, width=30)
+    info = SimpleNamespace(
+        height=20, width=30, start_s=0.0, duration_s=8.0, vfr=True, fps=None
+    )
     small = replace(clip, frames=phasefusion.resize(clip.frames, size), info=info)
     np.testing.assert_array_equal(
         scorer.score(small, QUESTION, OPTIONS).logprobs,

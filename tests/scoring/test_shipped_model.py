@@ -52,11 +52,11 @@ def test_letters_are_right_far_above_chance(scorer, questions):
 
 
 def test_generated_letters_are_the_scored_ones(build, scorer, questions):
-    model, tokenizer = scorer._model, scorer._tokenizer
+    model, tokenizer = scorer._model, scorer._asker.tokenizer
     size = tuple(scorer.describe()["pixels"]["size"])
     for question in questions[:8]:
         clip, options = read(question), question["options"]
-        chat = scorer._chat(question["question"], options)
+        chat = scorer._asker.chat(question["question"], options)
         inputs = build.inputs(model, tokenizer, clip, 0, chat, size)
         with torch.inference_mode():
             out = model.generate(**inputs, max_new_tokens=1, do_sample=False)

@@ -13,13 +13,16 @@ import pytest
 
 from phasefusion.errors import ScoringError
 from phasefusion.scoring import HFOptionScorer
+from phasefusion.scoring.checkpoint import load_tokenizer
 from phasefusion.scoring.source import folder_sha256
 from phasefusion.tinyvlm import model_dir
 
 MAKE = "give a folder as save_pretrained writes it, with the processor's files"
 SERVED = (
-    "is not served; served are qwen2_5_vl, qwen2_vl. Any other model can be wrapped in "
-    "a class with a score method"
+    "is not served; served are internvl, llava_next_video, llava_onevision, "
+    "qwen2_5_vl, qwen2_vl, qwen3_vl, qwen3_vl_moe, smolvlm, and with its processor any "
+    "other that AutoModelForImageTextToText loads. Any other model can be wrapped in a "
+    "class with a score method"
 )
 
 
@@ -355,7 +358,7 @@ def test_a_model_loaded_by_the_caller_is_its_files_too(checkpoint, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.chdir(checkpoint.parent)
     load = transformers.AutoModelForImageTextToText.from_pretrained
-    tokenizer = transformers.AutoTokenizer.from_pretrained("model")
+    tokenizer = load_tokenizer(transformers, "model")
     scorer = HFOptionScorer(load("model"), tokenizer)
     monkeypatch.chdir("/")
     assert scorer.describe()["sha256"] == folder_sha256(model_dir())

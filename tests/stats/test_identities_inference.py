@@ -146,7 +146,9 @@ def test_endpoints_are_attainable_and_clusters_have_no_order(values, seed):
     exact = stats.cluster_bootstrap_exact(values, cluster)
     made = stats.cluster_bootstrap(values, cluster, n_resamples=41, seed=seed)
     assert np.isin(made.replicates.round(12), exact.values.round(12)).all()
-    assert np.isin(np.round([made.low, made.high], 12), exact.values.round(12)).all()
+    ends = np.round([made.low, made.high], 12)
+    same = len(set(made.replicates.tolist())) == 1
+    assert np.isnan(ends).all() if same else np.isin(ends, exact.values.round(12)).all()
     order = np.random.default_rng(seed).permutation(6)
     moved = stats.cluster_bootstrap_exact(values[order], np.array(cluster)[order])
     np.testing.assert_array_equal(moved.values, exact.values)

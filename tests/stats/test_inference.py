@@ -55,10 +55,6 @@ def test_mean_edges():
     assert one.n_clusters == 1
     gaps = stats.clustered_mean([1.0, math.nan, 0.0], [0, 1, 2])
     assert (gaps.n, gaps.n_clusters, gaps.n_dropped) == (2, 2, 1)
-    flat = stats.clustered_mean([0.5] * 4)
-    assert flat.se == flat.pvalue == 0.0
-    assert math.isnan(flat.design_effect)
-    assert stats.clustered_mean([0.0] * 4).pvalue == 1.0
     against = stats.clustered_mean([1.0, -1.0, 1.0, -1.0], [0, 0, 1, 1])
     assert against.se == 0.0
     assert math.isnan(against.se_miller) or against.se_miller >= 0.0
@@ -69,10 +65,6 @@ def test_mean_edges():
 
 
 def test_tost_edges():
-    flat = stats.tost([0.01] * 5, margin=0.02)
-    assert flat.equivalent
-    assert flat.pvalue == 0.0
-    assert not stats.tost([0.02] * 5, margin=0.02).equivalent
     one = stats.tost([0.0, 0.0], ["v", "v"], margin=1.0)
     assert not one.equivalent
     assert math.isnan(one.pvalue)

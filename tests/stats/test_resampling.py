@@ -105,7 +105,8 @@ def test_bootstrap_edges():
     assert math.isnan(nothing.low)
     assert nothing.n == nothing.n_clusters == 0
     one = stats.cluster_bootstrap([1, 0], ["a", "a"], n_resamples=5)
-    assert one.low == one.high == one.estimate == 0.5
+    assert one.estimate == 0.5
+    assert math.isnan(one.low)  # one cluster: every resample is the same
     gaps = stats.cluster_bootstrap([1.0, math.nan, 0.0], n_resamples=5)
     assert (gaps.n, gaps.n_dropped, gaps.estimate) == (2, 1, 0.5)
     zero = stats.cluster_bootstrap([1, 1], denominator=[0, 1], n_resamples=400)
@@ -155,6 +156,32 @@ def test_sign_flips_of_many_clusters():
     assert again.pvalue == drawn.pvalue
     assert stats.sign_flip_test([]).pvalue == 1.0
     assert stats.sign_flip_test([math.nan, 1.0, 1.0]).pvalue == 0.5
+
+
+@pytest.mark.parametrize(
+    ("values", "q", "want"),
+    [
+        (
+            [1, 2, math.inf, math.inf],
+            [0, 1 / 3, 0.5, 2 / 3, 1],
+            [1, 2, math.inf, math.inf, math.inf],
+        ),
+        ([-math.inf, 0, 4], [0, 0.25, 0.5, 0.75, 1], [-math.inf, -math.inf, 0, 2, 4]),
+        ([math.inf] * 3, [0, 0.5, 0.9], [math.inf] * 3),
+        ([-math.inf, math.inf], [0.4, 0.6], [-math.inf, math.inf]),
+        ([math.nan, math.inf], 0.5, math.inf),
+    ],
+)
+def test_quantiles_of_infinite_margins(values, q, want):
+    np.testing.assert_array_equal(stats.quantile(values, q), want)
+    # what the rankings make of them, with warnings as errors
+    flipped = np.arange(len(values)) % 2
+    stats.auroc(flipped, values)
+    stats.flag_lowest(values, flipped)
+    stats.risk_coverage(values, flipped)
+    stats.control_risk(
+        values, flipped, [math.inf, 1.0, -math.inf], alpha=0.2, delta=0.1
+    )
 
 
 def test_quantiles():

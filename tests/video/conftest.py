@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -65,3 +66,11 @@ def ffmpeg_frames() -> Callable[..., NDArray[np.uint8]]:
         return np.frombuffer(made.stdout, np.uint8)
 
     return decode
+
+
+@pytest.fixture
+def heard_interrupts() -> Iterator[None]:
+    """Have SIGINT raise, though a shell that put us in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -13,16 +13,10 @@ import pytest
 from phasefusion import PhaseGrid
 from phasefusion.video import Video, read_clips
 
+pytestmark = pytest.mark.usefixtures("heard_interrupts")
+
 LATEST_S = 0.2
 TRIES = 5  # a busy machine may be late; not five times
-
-
-@pytest.fixture(autouse=True)
-def _heard_interrupts():
-    """Have SIGINT raise, though a shell that put us in the background ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def stops_after(call, after_s):

@@ -443,6 +443,7 @@ def test_a_long_file_is_read(tmp_path):
     assert subtitles[-1].text == "line 99999"
 
 
+@pytest.mark.usefixtures("heard_interrupts")
 def test_reading_can_be_interrupted():
     # Cues without text make no Python objects, so that the time is spent in C.
     data = b"0:1 --> 0:2\n\n" * 1_000_000

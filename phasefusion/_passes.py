@@ -1,0 +1,184 @@
+"""What scorers return, checked and turned into the answers of passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phasefusion._scorer_checks import check_scores
+from phasefusion.answers import parse_answer
+from phasefusion.datasets import Item
+from phasefusion.errors import ScoringError
+from phasefusion.fusion import fuse
+from phasefusion.scoring.generation import GeneratedAnswers
+from phasefusion.scoring.letters import merge_repeats
+
+if TYPE_CHECKING:
+    from phasefusion.protocols import Arm
+    from phasefusion.scoring.protocol import OptionScores, Scorer
+
+#: Of a pass of which nothing is known.
+NO_ANSWER: dict[str, Any] = {
+    "logprobs": None,
+    "answer": None,
+    "path": "logit",
+    "text": None,
+    "option_mass": None,
+    "seconds": None,
+    "invalid": None,
+}
+
+
+def has_repeats(item: Item) -> bool:
+    """Whether two options read the same."""
+    return len(set(item.same_options)) < len(item.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a scorer said of one arm of one item: phases times orders.
+
+    Attributes
+    ----------
+    scorer : Scorer
+        Named in messages.
+    item : Item
+    arm : Arm
+    phases : sequence of int
+    orders : ndarray, shape (M, K), int64
+    seconds : float
+        A pass.
+    seed : int
+        Of ties.
+    """
+
+    scorer: Scorer
+    item: Item
+    arm: Arm
+    phases: Sequence[int]
+    orders: NDArray[np.int64]
+    seconds: float
+    seed: int
+
+    def records(
+        self,
+        scores: OptionScores | GeneratedAnswers | ArrayLike,
+        on_error: Literal["mark", "raise"],
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield phase and record of every pass, phase by phase, order by order.
+
+        Raises
+        ------
+        ScoringError
+            If it is nothing that a scorer may return; with ``on_error="raise"``, if a
+            pass cannot be used.
+        """
+        made = (
+            self._generated(scores)
+            if isinstance(scores, GeneratedAnswers)
+            else self._scored(scores)
+        )
+        for s, m, answer in made:
+            order = self.orders[m].tolist()
+            if answer["invalid"] is not None and on_error == "raise":
+                if answer["text"] is None:  # a text that names no option is an outcome
+                    raise ScoringError(
+                        f"question {self.item.question_id!r}, arm {self.arm.name}, "
+                        f"phase {s}, order {order}: {answer['invalid']}"
+                    )
+            yield s, {"order": order, **answer, "seconds": self.seconds}
+
+    def _scored(
+        self, scores: OptionScores | ArrayLike
+    ) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        item = self.item
+        shape = (len(self.phases), len(self.orders), len(item.options))
+        content, option_mass = check_scores(self.scorer, scores, shape)
+        notes: Sequence[str] = getattr(scores, "notes", ())
+        pass_notes: Mapping[Any, str] = getattr(scores, "pass_notes", {})
+        if has_repeats(item):
+            content = merge_repeats(content, item.same_options)
+        fused = fuse(
+            content.reshape(1, -1, shape[2]), item_id=item.question_id, seed=self.seed
+        )
+        answers = np.reshape(fused.answer, shape[:2])
+        for p, s in enumerate(self.phases):
+            for m, order in enumerate(self.orders):
+                values = content[p, m]
+                own = [pass_notes[p, m]] if (p, m) in pass_notes else []
+                reason = _why_invalid(values, [*own, *notes])
+                if reason is not None:
+                    yield s, m, NO_ANSWER | {"invalid": reason}
+                    continue
+                mass = float(option_mass[p, m])
+                found = {
+                    "logprobs": values[order].tolist(),
+                    "answer": int(answers[p, m]),
+                    "option_mass": mass if np.isfinite(mass) else None,
+                    **({"note": own[0]} if own else {}),
+                }
+                yield s, m, NO_ANSWER | found
+
+    def _generated(
+        self, generated: GeneratedAnswers
+    ) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        wanted = (len(self.phases), len(self.orders))
+        if generated.shape != wanted:
+            raise ScoringError(
+                f"{type(self.scorer).__name__}.score returned texts of shape "
+                f"{generated.shape}; it must be (phases, orders) = {wanted}"
+            )
+        for p, s in enumerate(self.phases):
+            for m, order in enumerate(self.orders.tolist()):
+                text = generated.texts[p][m]
+                if text is None:
+                    reason = "; ".join(["no text", *generated.notes])
+                    yield s, m, NO_ANSWER | {"path": "generate", "invalid": reason}
+                else:
+                    yield s, m, generated_answer(text, self.item, order)
+
+
+def generated_answer(text: str, item: Item, order: Sequence[int]) -> dict[str, Any]:
+    """Return what a record says of a generated text; extraction never guesses.
+
+    Parameters
+    ----------
+    text : str
+    item : Item
+    order : sequence of int
+        ``order[pos] = content``, as the options were shown.
+
+    Returns
+    -------
+    dict
+        Fields of the record.
+    """
+    parsed = parse_answer(text, [item.options[k] for k in order])
+    answer = None
+    if parsed.answer is not None:
+        answer = item.same_options[order[parsed.answer]]
+    return NO_ANSWER | {
+        "answer": answer,
+        "path": "generate",
+        "text": text,
+        "invalid": None if answer is not None else f"{parsed.outcome}: {parsed.reason}",
+        "outcome": parsed.outcome,
+        "rule": parsed.rule,
+    }
+
+
+def _why_invalid(values: NDArray[np.float64], notes: Sequence[str]) -> str | None:
+    """Say why the log-probabilities of a pass cannot be used; None when they can."""
+    if np.isnan(values).any():
+        reason = "scores: NaN"
+    elif np.isposinf(values).any():
+        reason = "scores: +inf"
+    elif not np.isfinite(values).any():
+        reason = "scores: no option has any probability"
+    else:
+        return None
+    return "; ".join([reason, *notes])

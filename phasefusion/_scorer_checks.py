@@ -1,0 +1,127 @@
+"""What a run asks of a scorer, and of what it returns."""
+
+from __future__ import annotations
+
+import inspect
+import reprlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phasefusion.errors import ScoringError
+
+if TYPE_CHECKING:
+    from phasefusion.scoring.protocol import Scorer
+
+
+def takes_many(scorer: object) -> bool:
+    """Whether a scorer's ``score_many`` stands for its ``score``.
+
+    It does not where a subclass or an instance has put another ``score`` in the place
+    of the one that it was written with.
+    """
+    if "score" in getattr(scorer, "__dict__", ()):
+        return False
+    for kind in type(scorer).__mro__:
+        if "score_many" in vars(kind):
+            return True
+        if "score" in vars(kind):
+            return False
+    return False
+
+
+def check_scorer(scorer: object) -> None:
+    """Refuse what has no method ``score`` that can be called as a run calls it.
+
+    Raises
+    ------
+    ScoringError
+        Saying how the method must look.
+    """
+    name = type(scorer).__name__
+    wanted = "a scorer needs a method score(self, clip, question, options, *, orders)"
+    score = getattr(scorer, "score", None)
+    if isinstance(scorer, type):
+        raise ScoringError(
+            f"{scorer.__name__} is a class; give an object of it: {scorer.__name__}()"
+        )
+    if not callable(score):
+        raise ScoringError(f"{name} has no method score; {wanted}")
+    try:
+        signature = inspect.signature(score)
+    except (TypeError, ValueError):  # a compiled function may have none
+        return
+    try:
+        signature.bind(None, "", (), orders=None)
+    except TypeError as error:
+        raise ScoringError(
+            f"{name}.score{signature} cannot be called: {error}; {wanted}"
+        ) from None
+
+
+def check_scores(
+    scorer: Scorer, scores: object, shape: tuple[int, int, int]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return log-probabilities and option mass of what a scorer returned.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        Named in messages.
+    scores : OptionScores or array_like, shape (S, M, K)
+        Of an array the option mass is the sum of its exponentials over the options.
+    shape : (int, int, int)
+        (S, M, K).
+
+    Returns
+    -------
+    logprobs : ndarray, shape (S, M, K), float64
+    option_mass : ndarray, shape (S, M), float64
+
+    Raises
+    ------
+    ScoringError
+        If it is neither, a shape is another one, or a log-probability is above 0.
+    """
+    name = type(scorer).__name__
+    wanted = (
+        "it must be OptionScores, or an array of log-probabilities of shape "
+        f"(phases, orders, options) = {shape}"
+    )
+    has_mass = hasattr(scores, "logprobs") and hasattr(scores, "option_mass")
+    content = _numbers(getattr(scores, "logprobs", scores))
+    if content is None or (content.ndim == 0 and not has_mass):
+        raise ScoringError(
+            f"{name}.score returned {reprlib.repr(scores)}, a "
+            f"{type(scores).__name__}; {wanted}"
+        )
+    if content.shape != shape:
+        raise ScoringError(
+            f"{name}.score returned logprobs of shape {content.shape}; {wanted}"
+        )
+    finite = content[np.isfinite(content)]
+    if finite.size and finite.max() > 1e-6:
+        raise ScoringError(
+            f"{name}.score returned a log-probability of {finite.max():.6g}; it must "
+            "be <= 0. Logits need a log-softmax first, losses a change of sign"
+        )
+    if not has_mass:
+        return content, np.exp(content).sum(axis=-1)
+    mass = _numbers(getattr(scores, "option_mass", None))
+    if mass is None or mass.shape != shape[:2]:
+        found = "what is no number" if mass is None else f"shape {mass.shape}"
+        raise ScoringError(
+            f"{name}.score returned option_mass of {found}; it must have the shape "
+            f"(phases, orders) = {shape[:2]}"
+        )
+    return content, mass
+
+
+def _numbers(values: object) -> NDArray[np.float64] | None:
+    """Return values as an array of float64; None when they are no real numbers."""
+    try:
+        table = np.asarray(values)
+    except (TypeError, ValueError):  # rows of different lengths
+        return None
+    return table.astype(np.float64) if table.dtype.kind in "iuf" else None

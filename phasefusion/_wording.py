@@ -1,0 +1,12 @@
+"""How numbers of things are said."""
+
+from __future__ import annotations
+
+
+def counted(n: int, noun: str, plural: str = "") -> str:
+    """Say a number of things: "1 item", "2 items".
+
+    >>> counted(1, "pass", "passes"), counted(0, "finding")
+    ('1 pass', '0 findings')
+    """
+    return f"{n} {noun}" if n == 1 else f"{n} {plural or noun + 's'}"

@@ -1,0 +1,140 @@
+"""The command that lists protocols, and the cost of one before it starts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from phasefusion.cli.application import (
+    Budget,
+    JsonFlag,
+    app,
+    console,
+    examples,
+    print_table,
+)
+
+if TYPE_CHECKING:
+    from phasefusion.datasets import Item
+    from phasefusion.protocols import Cost, Plan
+
+_UNKNOWN = "by clip"
+
+
+def parse_values(text: str | None) -> list[int | str] | None:
+    """Read ``--values``: numbers or names with commas between them."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    return [int(part) if part.isdecimal() else part for part in parts]
+
+
+@app.command(
+    epilog=examples(
+        "phasefusion protocols",
+        "phasefusion protocols --options 5 --budget 16 --json",
+        "phasefusion run q.jsonl --model path --protocol budget-sweep --dry-run",
+    )
+)
+def protocols(
+    options: Annotated[
+        int, typer.Option(min=2, max=8, help="Options of a question.")
+    ] = 4,
+    budget: Budget = 8,
+    dense: Annotated[int, typer.Option(help="Frames of the dense pass.")] = 32,
+    as_json: JsonFlag = False,
+) -> None:
+    """List what can be run, the figure that each gives, and its cost a question."""
+    from phasefusion.protocols import PROTOCOLS, make_plan
+
+    found = []
+    for name, protocol in PROTOCOLS.items():
+        plan = make_plan(name, budget=budget, dense=dense)
+        # many questions, so that a share of them is there
+        n = plan.arms[-1].share.denominator
+        cost = plan.cost([options] * n)
+        found.append(
+            {
+                "protocol": name,
+                "figure": protocol.figure,
+                "section": protocol.section,
+                "varies": protocol.varies,
+                "values": list(protocol.values),
+                "passes": cost.passes / n,
+                "attention_units": cost.attention_units / n,
+            }
+        )
+    if as_json:
+        print(json.dumps(found))
+        return
+    rows = [
+        [
+            str(one["protocol"]),
+            f"{one['passes']:g}",
+            f"{one['attention_units']:g}",
+            str(one["figure"]),
+            str(one["section"]),
+        ]
+        for one in found
+    ]
+    title = f"Protocols; a question of {options} options, {budget} frames a pass"
+    columns = ["protocol", "passes", "units", "gives", "paper"]
+    print_table(title, columns, rows)
+    console().print(
+        "Units of attention: frames squared, summed over passes. Sweeps take other "
+        "--values.",
+        style="dim",
+    )
+
+
+def print_plan(
+    questions: Path | Sequence[Item], limit: int | None, as_json: bool, **settings: Any
+) -> None:
+    """Print what a run would score, and its cost; nothing is decoded or loaded."""
+    from phasefusion.datasets import load_questions
+    from phasefusion.protocols import make_plan
+
+    plan = make_plan(**settings)
+    if isinstance(questions, Path):
+        questions = load_questions(questions, check_videos=False)
+    items = list(questions)[:limit]
+    cost = plan.cost([len(item.options) for item in items])
+    if as_json:
+        print(json.dumps(_to_dict(plan, cost)))
+        return
+    rows = [
+        [
+            f"{arm.arm}, half a step on" if arm.shifted else arm.arm,
+            str(arm.questions),
+            str(arm.phases),
+            _UNKNOWN if arm.frames is None else str(arm.frames),
+            str(arm.passes),
+            _UNKNOWN if arm.attention_units is None else str(arm.attention_units),
+        ]
+        for arm in cost.arms
+    ]
+    protocol = plan.protocol
+    columns = ["arm", "questions", "phases", "frames", "passes", "units"]
+    print_table(f"{protocol.name}: {protocol.figure}", columns, rows)
+    least = "" if cost.is_complete else "at least "
+    orders = ", ".join(f"{name} {value}" for name, value in plan.orders.items())
+    print(
+        f"{cost.questions} questions, {cost.passes} passes, {least}"
+        f"{cost.attention_units} units of attention (frames squared); orders: {orders}"
+    )
+
+
+def _to_dict(plan: Plan, cost: Cost) -> dict[str, Any]:
+    return {
+        "protocol": plan.protocol.name,
+        "figure": plan.protocol.figure,
+        "section": plan.protocol.section,
+        "grid": plan.grid.to_dict(),
+        "orders": plan.orders,
+        "arms": [arm.to_dict() for arm in plan.arms],
+        "cost": cost.to_dict(),
+    }

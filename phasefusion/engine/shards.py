@@ -1,0 +1,293 @@
+"""Parts of a run for machines that share nothing but the question file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from phasefusion._random import fnv1a64
+from phasefusion.datasets import Item
+from phasefusion.errors import RecordError, UsageError
+from phasefusion.records.files import RUN_FILE, changes, read_run, write_whole
+
+if TYPE_CHECKING:
+    from phasefusion.protocols import Plan
+
+#: What a message lists at most.
+_SHOWN = 10
+
+_TEXT = re.compile(r"(\d+)/(\d+)")
+#: Where launchers say which process this is, counted from 0, and of how many: torchrun
+#: and accelerate, Slurm, Open MPI.
+_RANKS = (
+    ("RANK", "WORLD_SIZE"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+)
+_LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of several parts of a run.
+
+    Attributes
+    ----------
+    index : int
+        Which one, from 1.
+    of : int
+        How many there are.
+
+    Raises
+    ------
+    UsageError
+        If `index` is not in 1..`of`.
+
+    Examples
+    --------
+    >>> Shard(2, 4).folder("runs/a").name
+    'a.shard-2-of-4'
+    """
+
+    index: int
+    of: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.index <= self.of:
+            raise UsageError(
+                f"shard {self.index}/{self.of}: shards count from 1 to {self.of}"
+            )
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.of}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what run.json says of it; of one of one, nothing."""
+        return {} if self.of == 1 else {"shard": asdict(self)}
+
+    def folder(self, out: str | Path) -> Path:
+        """Return the run folder of this shard, beside that of the whole run.
+
+        One shard of one is the whole run.
+        """
+        out = Path(out)
+        if self.of == 1:
+            return out
+        return out.with_name(f"{out.name}.shard-{self.index}-of-{self.of}")
+
+    def part(self, items: Sequence[Item], limit: int | None = None) -> list[Item]:
+        """Return what this shard has of the first `limit` items.
+
+        Whole videos are dealt out, those with most questions first, each to the shard
+        that has fewest by then; a hash of the path decides between equals. It depends
+        on the list of items alone, so every machine finds the same; a larger `limit`
+        adds items and moves none. Paths count from the folder that all videos share,
+        which may have another name on each machine.
+        """
+        names = video_names(items)
+        shards = _deal(names, self.of)
+        return [
+            item
+            for item, name in zip(items[:limit], names, strict=False)
+            if shards[name] == self.index - 1
+        ]
+
+
+def video_names(items: Sequence[Item]) -> list[str]:
+    """Return the path of each item's video, from the folder that all share.
+
+    Examples
+    --------
+    >>> items = [
+    ...     Item(str(i), "b", f"/data/{name}", name, "?", ("a", "b"))
+    ...     for i, name in enumerate(["x/1.mp4", "x/1.mp4", "y/1.mp4"])
+    ... ]
+    >>> video_names(items)
+    ['x/1.mp4', 'x/1.mp4', 'y/1.mp4']
+    """
+    videos = [os.path.abspath(item.video) for item in items]
+    shared = os.path.commonpath({os.path.dirname(v) for v in videos} or {os.sep})
+    return [Path(video).relative_to(shared).as_posix() for video in videos]
+
+
+def _deal(names: Sequence[str], n_shards: int) -> dict[str, int]:
+    """Map every name to a shard, so that occurrences are spread evenly."""
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    loads = [0] * n_shards
+    shards: dict[str, int] = {}
+    for name in sorted(counts, key=lambda n: (-counts[n], fnv1a64(n), n)):
+        shards[name] = loads.index(min(loads))
+        loads[shards[name]] += counts[name]
+    return shards
+
+
+def as_shard(shard: Shard | str | None) -> Shard | None:
+    """Return a shard of its text, ``"2/4"``, or of what the launcher says, ``"auto"``.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be understood, or no launcher says anything.
+    """
+    if shard is None or isinstance(shard, Shard):
+        return shard
+    if shard == "auto":
+        return launched_shard(os.environ)
+    found = _TEXT.fullmatch(shard)
+    if found is None:
+        raise UsageError(f'shard must be such as "2/4", or "auto", not {shard!r}')
+    return Shard(int(found[1]), int(found[2]))
+
+
+def check_stages(shard: Shard, plan: Plan) -> None:
+    """Refuse shards of a protocol that chooses among all questions.
+
+    Raises
+    ------
+    UsageError
+        If it does, and there is more than one shard.
+    """
+    if shard.of > 1 and any(stage.share < 1 for stage in plan.stages):
+        raise UsageError(
+            f"protocol {plan.protocol.name!r} chooses questions by the margins of all "
+            "of them, which no shard knows; run it in one, or with engine ray"
+        )
+
+
+def launched_shard(environ: Mapping[str, str]) -> Shard:
+    """Return the shard of a process that torchrun, accelerate, Slurm or MPI started.
+
+    Raises
+    ------
+    UsageError
+        If the environment does not say which one this is.
+
+    Examples
+    --------
+    >>> launched_shard({"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"})
+    Shard(index=1, of=2)
+    """
+    for rank, size in _RANKS:
+        if rank in environ and size in environ:
+            return Shard(_number(environ, rank) + 1, _number(environ, size))
+    names = ", ".join(f"{rank} and {size}" for rank, size in _RANKS)
+    raise UsageError(
+        f"shard auto: none of {names} is set; start the command with accelerate "
+        "launch, torchrun or srun, or give the shard, such as 1/4"
+    )
+
+
+def launched_device(environ: Mapping[str, str]) -> str | None:
+    """Return the CUDA device of this process, by its number on this machine.
+
+    None where no launcher gives a number, or there is no such device: the launcher may
+    have shown each process one device only.
+    """
+    found = next((name for name in _LOCAL_RANKS if name in environ), None)
+    if found is None:
+        return None
+    import torch
+
+    number = _number(environ, found)
+    return f"cuda:{number}" if number < torch.cuda.device_count() else None
+
+
+def _number(environ: Mapping[str, str], name: str) -> int:
+    try:
+        return int(environ[name])
+    except ValueError:
+        raise UsageError(f"{name} is {environ[name]!r}, not a number") from None
+
+
+def merge_shards(folders: Sequence[str | Path], out: str | Path) -> int:
+    """Make one run of all its shards.
+
+    It is the run that one process would have made, but for the order of its lines and
+    its times, and goes on as such: with a larger `limit` of `evaluate`, for instance.
+
+    Parameters
+    ----------
+    folders : sequence of str or Path
+        Every shard of one run, in any order.
+    out : str or Path
+        The run folder to make.
+
+    Returns
+    -------
+    int
+        Passes in it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a folder holds no run.
+    RecordError
+        If shards are missing, there twice or of different runs, their passes contradict
+        each other, or `out` holds a run.
+    """
+    from phasefusion.records import merge
+
+    paths, out = [Path(folder) for folder in folders], Path(out)
+    runs = [read_run(path) for path in paths]
+    shards = [_shard_of(path, run) for path, run in zip(paths, runs, strict=True)]
+    _check_complete(paths, shards)
+    _check_same(paths, runs)
+    merged = merge([path for _, path in sorted(zip(shards, paths, strict=True))], out)
+    if merged.written is None:
+        conflicts = "\n  ".join(map(str, merged.conflicts[:_SHOWN]))
+        raise RecordError(
+            f"{out}: not written, because shards contradict each other in "
+            f"{merged.n_conflicts} places:\n  {conflicts}"
+        )
+    whole = read_run(out)
+    whole.pop("shard")
+    write_whole(out / RUN_FILE, whole | {"questions": runs[0]["questions"]})
+    return merged.n_passes
+
+
+def _shard_of(path: Path, run: Mapping[str, Any]) -> tuple[int, int]:
+    """Return which shard a run says it is, and of how many."""
+    shard = run.get("shard")
+    if not isinstance(shard, dict):
+        raise RecordError(
+            f"{path}: is no shard of a run; phasefusion records merge puts any runs "
+            "together"
+        )
+    return int(shard["index"]), int(shard["of"])
+
+
+def _check_complete(paths: Sequence[Path], shards: Sequence[tuple[int, int]]) -> None:
+    """Refuse shards that are not exactly all of one run."""
+    of = shards[0][1]
+    seen: dict[int, Path] = {}
+    for path, (index, n_shards) in zip(paths, shards, strict=True):
+        if n_shards != of:
+            raise RecordError(
+                f"{path}: is shard {index} of {n_shards}, but {paths[0]} is one of {of}"
+            )
+        if index in seen:
+            raise RecordError(f"{path}: is shard {index}, and so is {seen[index]}")
+        seen[index] = path
+    missing = [f"{index}/{of}" for index in range(1, of + 1) if index not in seen]
+    if missing:
+        raise RecordError(
+            f"{len(missing)} of {of} shards are missing: "
+            f"{', '.join(missing[:_SHOWN])}; run them, or give their folders"
+        )
+
+
+def _check_same(paths: Sequence[Path], runs: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse shards of different runs."""
+    for path, run in zip(paths[1:], runs[1:], strict=True):
+        changed = changes(runs[0], run)
+        if changed:
+            raise RecordError(
+                f"{path}: was made with other settings than {paths[0]}:\n  "
+                + "\n  ".join(changed)
+            )

@@ -1,0 +1,165 @@
+"""The first sentences of a report: what a run found, and what it lacks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from phasefusion._wording import counted
+from phasefusion.report.generated import NO_FUSION
+from phasefusion.report.imported import headline as imported_headline
+from phasefusion.report.sections import percent
+from phasefusion.report.stated import sentences as stated_sentences
+
+_ARMS = ("single", "fusion", "union", "dense")
+_MAX_ARMS = 8
+#: Longest reason in a sentence.
+_MAX_REASON = 160
+
+
+def headline(numbers: Mapping[str, Any]) -> list[str]:
+    """Say in a few sentences what the run found."""
+    lines = []
+    items = numbers["items"]
+    missing = missing_sentence(items)
+    lines.append(
+        f"{items['with_passes']} of {_questions(items['questions'])}, "
+        f"{counted(items['passes'], 'pass', 'passes')}"
+        f"{'.' if missing else ', none of them missing.'}"
+    )
+    lines += [line for line in (missing, _few_left(items), _one_option(items)) if line]
+    lines += [line for line in (_accuracy_sentence(numbers),) if line]
+    lines += stated_sentences(numbers["stated"])
+    flips = numbers["phase_flips"]
+    if flips is not None and flips["consensus"]["pairwise"]["n"]:
+        lines.append(
+            "Another phase of the frame grid changes "
+            f"{percent(flips['consensus']['pairwise']['value'])} % of the consensus "
+            f"answers; {percent(flips['consensus']['any']['value'])} % change over all "
+            "phases."
+        )
+    half = numbers["half_step"]
+    if half is not None:
+        parts = [
+            f"{percent(values['consensus']['value'])} % for {arm}"
+            for arm, values in half["arms"].items()
+            if values["consensus"]["n"]
+        ]
+        if parts:
+            lines.append(f"A half-step shift changes answers: {', '.join(parts)}.")
+    flips = numbers["order_flips"]
+    if flips is not None:
+        values = flips["arms"][flips["by_options_of"]]
+        if values["pairwise"]["n"]:
+            lines.append(
+                f"Another option order changes {percent(values['pairwise']['value'])} "
+                "% of the answers at a fixed phase; "
+                f"{percent(values['any']['value'])} % of the questions change under "
+                "some order."
+            )
+    if numbers.get("generated") and "vote" in numbers["accuracy"]:
+        lines.append(NO_FUSION)
+    if numbers.get("figure") and not numbers["figure"]["is_further"]:
+        figure = numbers["figure"]
+        where = f", section {figure['section']}" if figure["section"] else ""
+        lines.append(
+            f"The figure of this protocol (in brackets the paper's{where}): "
+            f"{figure['reproduces']}."
+        )
+    if "imported" in numbers:
+        lines += imported_headline(numbers["imported"])
+    return lines
+
+
+def _accuracy_sentence(numbers: Mapping[str, Any]) -> str:
+    """Name the accuracy of the arms, of a run without arms of ours that of its own."""
+    values = {
+        arm: rates["order_averaged"]["value"]
+        for arm, rates in numbers["accuracy"].items()
+        if not math.isnan(rates["order_averaged"]["value"])
+    }
+    usual = [*_ARMS, *(["vote"] if "fusion" not in values else [])]
+    arms = [arm for arm in usual if arm in values] or list(values)
+    if not arms:
+        return ""
+    parts = [f"{arm} {percent(values[arm])} %" for arm in arms[:_MAX_ARMS]]
+    if len(arms) > len(parts):
+        parts.append(f"{len(arms) - len(parts)} more in the table")
+    over = ", mean over orders" if numbers["order_flips"] is not None else ""
+    return f"Accuracy{over}: {', '.join(parts)}{_policy(numbers, arms[:_MAX_ARMS])}."
+
+
+def _questions(n: int | None) -> str:
+    return "an unknown number of questions" if n is None else counted(n, "question")
+
+
+def _policy(numbers: Mapping[str, Any], arms: Sequence[str]) -> str:
+    """Say what the accuracies do with missing answers, and what the other way gives."""
+    found = {
+        arm: values
+        for arm, values in ((arm, numbers["accuracy"][arm]) for arm in arms)
+        if values["answered"]["order_averaged"]["n"]
+        < values["missing_wrong"]["order_averaged"]["n"]
+    }
+    if not found:
+        return ""
+    wrong = numbers["items"]["missing_answers"] == "wrong"
+    other = "answered" if wrong else "missing_wrong"
+    parts = [
+        f"{arm} {percent(values[other]['order_averaged']['value'])} %"
+        for arm, values in found.items()
+    ]
+    if wrong:
+        return f" (missing answers count as wrong; answered only: {', '.join(parts)})"
+    return (
+        " (questions that lack a pass are left out; counted as wrong: "
+        f"{', '.join(parts)})"
+    )
+
+
+def _one_option(items: Mapping[str, Any]) -> str:
+    """Say that questions without a choice are there."""
+    n = items["one_option"]
+    if not n:
+        return ""
+    have = "question has" if n == 1 else "questions have"
+    return (
+        f"{n} {have} one option: any answer is right, so every rate leaves "
+        f"{'it' if n == 1 else 'them'} out."
+    )
+
+
+def missing_sentence(items: Mapping[str, Any]) -> str:
+    """Say how many passes are missing and the reason most have; empty for none."""
+    if not items["missing_passes"]:
+        return ""
+    first, *others = items["missing_reasons"]
+    reason = " ".join(first["reason"].split())
+    if len(reason) > _MAX_REASON:
+        reason = reason[: _MAX_REASON - 3] + "..."
+    often = ""
+    if others:
+        often = f"most often ({first['n']} times) "
+        if first["n"] == 1:
+            often = f"for {1 + len(others)} different reasons, such as "
+    n = items["missing_passes"]
+    return (
+        f"{n} of {counted(items['passes'], 'pass', 'passes')} "
+        f"{'is' if n == 1 else 'are'} missing: {often}{reason}"
+    )
+
+
+def _few_left(items: Mapping[str, Any]) -> str:
+    """Warn when missing passes leave fewer than half of the questions to compare."""
+    if items["missing_answers"] == "wrong":
+        return ""
+    lacking = sum(entry["missing_passes"] > 0 for entry in items["dropped"])
+    left = items["with_passes"] - len(items["dropped"])
+    if not lacking or 2 * left >= items["with_passes"]:
+        return ""
+    lack = "lacks one that is" if lacking == 1 else "lack one or more that are"
+    return (
+        f"Only {left} of {items['with_passes']} questions have every pass, and the "
+        f"comparisons of arms rest on them alone; {lacking} {lack} missing."
+    )

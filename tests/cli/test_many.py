@@ -1,0 +1,93 @@
+"""`phasefusion run --shard`, `merge` and `capacity`: words, messages, exit statuses."""
+
+import json
+
+import pytest
+from pixel_scorer import QUICK, make_questions
+
+from phasefusion.records import iter_passes
+
+
+@pytest.fixture(scope="module")
+def questions(tmp_path_factory):
+    return make_questions(tmp_path_factory.mktemp("clips"), n_clips=3, per_clip=2)
+
+
+def run(call, questions, out, *words):
+    scorer = ("--scorer", "pixel_scorer:make")
+    return call("run", questions, *scorer, "--out", out, *QUICK, *words)
+
+
+def test_shards_and_their_merge(call, questions, tmp_path):
+    out = tmp_path / "run"
+    code, text, _ = run(call, questions, out, "--shard", "1/2")
+    assert code == 0
+    assert "run.shard-1-of-2" in text
+    assert f"phasefusion merge {out}.shard-* --out {out}" in text
+    assert "accuracy" not in text, "a report is of the whole run"
+    code, text, _ = run(call, questions, out, "--shard", "2/2", "--json")
+    found = json.loads(text)
+    assert found["shard"] == "2-of-2"
+    assert found["new"] == found["passes"] > 0
+    shards = [tmp_path / f"run.shard-{i}-of-2" for i in (1, 2)]
+    code, _, err = call("merge", shards[0], "--out", out)
+    assert (code, err) == (
+        2,
+        "phasefusion: error: 1 of 2 shards are missing: 2/2; run them, or give their "
+        "folders\n",
+    )
+    code, text, _ = call("merge", *shards, "--out", out, "--json")
+    assert code == 0
+    n_passes = sum(len(list(iter_passes(shard))) for shard in shards)
+    assert json.loads(text) == {"run": str(out), "passes": n_passes, "shards": 2}
+    code, text, _ = run(call, questions, out)
+    assert code == 0
+    assert "accuracy" in text
+    assert len(list(iter_passes(out))) == n_passes
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--shard", "3/2"), "shard 3/2: shards count from 1 to 2"),
+        (("--shard", "half"), 'shard must be such as "2/4"'),
+        (("--workers", "2"), "--workers goes with --engine ray"),
+        (("--shard", "1/2", "--protocol", "margin"), "which no shard knows"),
+    ],
+)
+def test_what_cannot_be(call, questions, tmp_path, words, message):
+    code, _, err = run(call, questions, tmp_path / "run", *words)
+    assert code == 2
+    assert message in " ".join(err.replace("│", " ").split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_device_of_every_worker(call, questions, tmp_path):
+    words = ("--model", "x", "--device", "cuda:1", "--engine", "ray")
+    code, _, err = call("run", questions, *words, "--out", tmp_path / "run")
+    assert code == 2
+    assert "every worker has a device of its own" in " ".join(err.split())
+
+
+def test_capacity(call, questions, tmp_path):
+    run(call, questions, tmp_path / "pilot", "--limit", "4")
+    words = ("capacity", questions, "--like", tmp_path / "pilot")
+    code, text, err = call(*words, "--workers", "1,3", "--startup", 60, "--json")
+    assert (code, err) == (0, "")
+    made = json.loads(text)
+    assert made["n_questions"] == 6
+    assert made["n_videos"] == 3
+    assert made["model"]["startup_s"] == 60
+    one, three = made["on"]
+    assert one["wall_s"] == pytest.approx(60 + made["total_s"])
+    assert one["wall_s"] > three["wall_s"] >= three["bound_s"] - 1e-9 > 60
+    code, text, _ = call(*words, "--workers", "2", "--life", 24)
+    assert code == 0
+    assert "6 questions, 3 videos" in text
+    for bad in (("--workers", "x"), ("--workers", "0"), ("--life", 0), ("--probe", 0)):
+        code, _, err = call(*words, *bad)
+        assert code == 2
+        assert bad[0] in err
+    code, _, err = call("capacity", questions, "--like", tmp_path / "nothing")
+    assert code == 2
+    assert "no run" in err or "nothing" in err
