@@ -3,7 +3,7 @@
 A missing FFmpeg leaves out ``_video`` alone. A missing nvcc leaves out the compiled
 kernels, which NVRTC can make later from their packaged sources; ``PHASEFUSION_CUDA`` is
 ``auto`` (the default), ``on`` (no kernels: no build) or ``off``, and
-``PHASEFUSION_CUDA_ARCHS`` names the devices, as in ``80;90;100+PTX80``.
+``PHASEFUSION_CUDA_ARCHS`` names the devices, as in ``80;90+PTX80``.
 """
 
 import os
@@ -23,7 +23,7 @@ FFMPEG = {  # pkg-config name: oldest version, that of FFmpeg 5.1
     "libswscale": "6.7",
 }
 CUDA = os.environ.get("PHASEFUSION_CUDA", "auto")
-CUDA_ARCHS = os.environ.get("PHASEFUSION_CUDA_ARCHS", "80;90;100+PTX80")
+CUDA_ARCHS = os.environ.get("PHASEFUSION_CUDA_ARCHS", "80;90+PTX80")
 # Products are rounded before they are added, as on the CPU.
 NVCC_FLAGS = ["-std=c++17", "-O3", "-fmad=false"]
 SANITIZE = os.environ.get("PHASEFUSION_SANITIZE") == "1"
@@ -188,7 +188,7 @@ cuda += [f"frames/{name}.c" for name in ("filter", "passes", "patches*")]
 modules = [
     extension("_core", core),
     extension("_frames", ["python/py_frames*.c", "base/*.c", "frames/*.c"]),
-    extension("_cuda", cuda, libraries=["dl"], extra_compile_args=["-g0"]),
+    extension("_cuda", cuda, libraries=["dl"], extra_compile_args=["-g0", "-Os"]),
 ]
 ffmpeg, reason = ffmpeg_flags()
 if ffmpeg is None:
