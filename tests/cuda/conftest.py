@@ -6,16 +6,9 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-# isort: split
-import sys
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import emulator
-
-from phasefusion.cuda import fallback, runtime
+import pytest
+from emulator import forget
 
 
 @pytest.fixture(scope="session")
@@ -33,13 +26,6 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("image") / "kernels.fatbin"
     path.write_bytes(struct.pack("<I", 0xBA55ED50) + bytes(60))
     return path
-
-
-def forget() -> None:
-    """Let the next call look for a driver anew."""
-    runtime._drivers.clear()
-    runtime._devices.clear()
-    fallback._fallen_back.clear()
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from phasefusion.cuda import fallback, runtime
+
 ROOT = Path(__file__).parents[2]
 EMULATOR = ROOT / "tests" / "emu"
 DEVICE_CODE = ROOT / "csrc" / "cuda"
@@ -88,6 +90,13 @@ def build(folder: Path, mode: str = "plain", code: Path = DEVICE_CODE) -> Path:
     command = [CXX, "-shared", *to_link.split(), "-o", str(library), *objects, "-ldl"]
     subprocess.run(command, check=True, cwd=folder)
     return library
+
+
+def forget() -> None:
+    """Let the next call look for a driver anew."""
+    runtime._drivers.clear()
+    runtime._devices.clear()
+    fallback._fallen_back.clear()
 
 
 class Emulator:

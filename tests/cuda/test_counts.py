@@ -10,7 +10,7 @@ import emulator
 import numpy as np
 import pytest
 import tracing
-from conftest import forget
+from emulator import forget
 
 from phasefusion import cuda, frames
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import forget
+from emulator import forget
 
 import phasefusion
 from phasefusion import cuda, frames
