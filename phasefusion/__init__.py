@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from phasefusion import anchors as anchors
     from phasefusion import audit as audit
     from phasefusion import cache as cache
+    from phasefusion import cuda as cuda
     from phasefusion import datasets as datasets
     from phasefusion import harness as harness
     from phasefusion import importers as importers
@@ -76,7 +77,7 @@ _HOME = {
 }
 _MODULES = {"audit", "cache", "importers", "orders", "pixels", "planning", "samplers"}
 _MODULES |= {"scoring", "simulate", "stats", "subtitles", "tinyvlm", "video"}
-_MODULES |= {"anchors", "datasets", "harness", "monitor"}
+_MODULES |= {"anchors", "cuda", "datasets", "harness", "monitor"}
 
 __all__ = [
     "Anchor",

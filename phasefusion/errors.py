@@ -63,6 +63,14 @@ class BackendUnavailableError(PhaseFusionError, RuntimeError):
     """An optional part (FFmpeg, torch, CUDA) that is not there; says how to get it."""
 
 
+class DeviceMemoryError(PhaseFusionError, MemoryError):
+    """The memory of a GPU is full."""
+
+
+class DeviceError(PhaseFusionError, RuntimeError):
+    """A GPU refused or broke in the middle of work; says which call, and why."""
+
+
 class PhaseFusionWarning(UserWarning):
     """Base of every warning that phasefusion gives."""
 

@@ -14,6 +14,7 @@ from phasefusion.fusion import fuse_items
 from phasefusion.grid import PhaseGrid
 from phasefusion.records import ARMS as RECORDED
 from phasefusion.records import ItemInfo, Passes
+from phasefusion.records.files import IMPORTED
 from phasefusion.stats import consensus, majority_vote
 
 #: Arms in the order in which they are reported; "phase 0", "phase 1", ... come second.
@@ -200,7 +201,7 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
         n_phases=n_phases,
         pooled_top=pooled_top,
         arms=arms,
-        missing_is_wrong=settings.get("protocol") == "imported",
+        missing_is_wrong=settings.get("protocol") == IMPORTED,
     )
 
 

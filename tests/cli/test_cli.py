@@ -276,7 +276,7 @@ def test_info(call):
     code, out, _ = call("info", "--json")
     found = json.loads(out)
     assert code == 0
-    assert set(found["modules"]) == {"_core", "_frames", "_video"}
+    assert set(found["modules"]) == {"_core", "_cuda", "_frames", "_video"}
     assert "libavcodec" in found["phasefusion"]["ffmpeg"]
     code, text, _ = call("info")
     assert "libavcodec" in text
