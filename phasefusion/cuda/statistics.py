@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._install import remedy
 from phasefusion.cuda import arrays, runtime
 from phasefusion.errors import BackendUnavailableError, FrameError, StatisticsError
 
@@ -59,7 +60,7 @@ def _blas(ready: runtime.Device) -> Any:
                 _opened[key] = _cuda.blas(ready.handle, path)
             except RuntimeError as error:
                 raise BackendUnavailableError(
-                    f"{error.args[0]}; pip install nvidia-cublas"
+                    f"{error.args[0]}; {remedy('nvidia-cublas')}"
                 ) from error
         return _opened[key]
 

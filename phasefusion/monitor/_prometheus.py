@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from phasefusion._install import remedy
 from phasefusion.errors import BackendUnavailableError
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ def write(watch: Watch, path: Path, name: str) -> Path:
         from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
     except ImportError as error:
         raise BackendUnavailableError(
-            "files for Prometheus need prometheus-client: pip install "
-            "'phasefusion[monitor]'"
+            "files for Prometheus need prometheus-client: "
+            f"{remedy('prometheus-client')}"
         ) from error
     registry = CollectorRegistry()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from phasefusion._install import remedy
 from phasefusion.report.table import Table
 from phasefusion.stats.proportions import score_interval
 from phasefusion.stats.selective import risk_coverage
@@ -73,7 +74,8 @@ def plots(numbers: Mapping[str, Any], table: Table) -> list[dict[str, str]]:
         try:
             svg = _svg(title, draw)
         except ImportError:
-            svg, note = "", "Not drawn: pip install matplotlib, then report again."
+            svg = ""
+            note = f"Not drawn: {remedy('matplotlib')}, then report again."
         found.append({"title": title, "note": note, "svg": svg})
     return found
 
