@@ -150,7 +150,10 @@ def _tested(
     of the share of clusters that are worse, since no item is worse by more than 1; and
     a fall also needs a sign test of the clusters. Both take clusters of one size.
     """
-    made = clustered_mean(values, labels, confidence_level=1.0 - 2.0 * alpha)
+    limits = (best - 1.0, best if best else 1.0)
+    made = clustered_mean(
+        values, labels, confidence_level=1.0 - 2.0 * alpha, limits=limits
+    )
     names, group = np.unique(labels, return_inverse=True)
     sums = np.bincount(group, values - best, minlength=len(names))
     worse = int((sums < -_ROUNDING).sum())
