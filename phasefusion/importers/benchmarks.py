@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -156,7 +157,7 @@ def read_mlvu(path: Path, settings: Settings) -> Reading:
             gold_kind=_text_gold(gold, options),
             video_id=video_of(row),
             type=None if kind is None else str(kind),
-            duration_s=number(row.get("duration")),
+            duration_s=_duration_s(row.get("duration")),
         )
         questions.append(question)
         letter = row.get("option")
@@ -165,6 +166,12 @@ def read_mlvu(path: Path, settings: Settings) -> Reading:
         elif has(row, PREDICTIONS):
             answers.append(_answer(question, first(row, PREDICTIONS), path, None))
     return Reading(tuple(questions), tuple(answers), _repair_notes(document))
+
+
+def _duration_s(value: object) -> float | None:
+    """Return a length in seconds; None for what can be none, as -1 for unknown."""
+    found = number(value)
+    return None if found is None or not 0.0 <= found < math.inf else found
 
 
 def _text_gold(gold: object, options: tuple[str, ...] | None) -> GoldKind:

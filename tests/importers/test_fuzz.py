@@ -134,3 +134,12 @@ def test_any_table(tmp_path_factory, form, head, data):
 @given(data=st.binary(max_size=300) | st.text(max_size=200).map(str.encode))
 def test_any_bytes(tmp_path_factory, name, data):
     try_all(tmp_path_factory, name, data, "auto")
+
+
+@pytest.mark.parametrize("duration", [-1, -0.5, float("inf"), "-3"])
+def test_a_length_that_can_be_none_is_left_out(tmp_path, duration):
+    row = {"question_id": "q", "question": "Q?\nA. x\nB. y", "answer": "x"}
+    row |= {"prediction": "A", "duration": duration}
+    (tmp_path / "r.json").write_text(json.dumps([row]))
+    made = import_run(tmp_path / "r.json", out=tmp_path / "run", format="mlvu")
+    assert made.report.passes == len(read_passes(made.path)) == 1
