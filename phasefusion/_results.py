@@ -8,6 +8,18 @@ from typing import Any
 
 import numpy as np
 
+
+def plain_text(thing: object, width: int = 88) -> str:
+    """Return what rich prints of a result, without colours."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    out = StringIO()
+    Console(file=out, width=width, no_color=True).print(thing)
+    return out.getvalue()
+
+
 #: Names of counts that say what was left out.
 _DROPPED = ("n_dropped", "n_undefined")
 

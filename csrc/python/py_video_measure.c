@@ -5,6 +5,29 @@
 #include "video/digest.h"
 #include "video/worker.h"
 
+/* Decode into a sink and end the call: (array, state, flag), or NULL with an exception.
+ * The array is what the sink fills, stolen; without one there is an exception already.
+ */
+static PyObject *
+run_and_end(pf_reader *self, pf_read_call *call, const pf_sink *sink, PyObject *array)
+{
+    PyObject *read = NULL, *result = NULL;
+
+    if (array != NULL) {
+        call->wish.sink = sink;
+        read = pf_run_call(self, call);
+    }
+    if (read != NULL) {
+        result = Py_BuildValue(
+                "(OOO)", array, PyTuple_GetItem(read, 0), PyTuple_GetItem(read, 1));
+    }
+    Py_XDECREF(read);
+    Py_XDECREF(array);
+    pf_end_call(call);
+    pf_reader_leave(self);
+    return result;
+}
+
 /* Where the digests of one call go. */
 typedef struct digest_sink {
     uint64_t *digest; /* (n_slot) */
@@ -30,7 +53,7 @@ PyObject *
 pf_reader_digest(PyObject *object, PyObject *args)
 {
     pf_reader *self = (pf_reader *)object;
-    PyObject *indices, *digests = NULL, *read = NULL, *result = NULL;
+    PyObject *indices, *digests = NULL;
     int n_thread, sequential;
     pf_read_call call;
     digest_sink into;
@@ -48,18 +71,8 @@ pf_reader_digest(PyObject *object, PyObject *args)
     if (digests != NULL) {
         into = (digest_sink){PyArray_DATA(PF_ARRAY(digests)),
                 pf_picture_bytes(&self->video.geometry)};
-        call.wish.sink = &sink;
-        read = pf_run_call(self, &call);
     }
-    if (read != NULL) {
-        result = Py_BuildValue(
-                "(OOO)", digests, PyTuple_GetItem(read, 0), PyTuple_GetItem(read, 1));
-    }
-    Py_XDECREF(read);
-    Py_XDECREF(digests);
-    pf_end_call(&call);
-    pf_reader_leave(self);
-    return result;
+    return run_and_end(self, &call, &sink, digests);
 }
 
 /* Where the counts of one call go. */
@@ -88,7 +101,7 @@ PyObject *
 pf_reader_histograms(PyObject *object, PyObject *args)
 {
     pf_reader *self = (pf_reader *)object;
-    PyObject *indices, *counts = NULL, *read = NULL, *result = NULL;
+    PyObject *indices, *counts = NULL;
     int n_thread;
     pf_read_call call;
     histogram_sink into;
@@ -106,18 +119,8 @@ pf_reader_histograms(PyObject *object, PyObject *args)
     if (counts != NULL) {
         into = (histogram_sink){PyArray_DATA(PF_ARRAY(counts)),
                 pf_picture_bytes(&self->video.geometry) / 3};
-        call.wish.sink = &sink;
-        read = pf_run_call(self, &call);
     }
-    if (read != NULL) {
-        result = Py_BuildValue(
-                "(OOO)", counts, PyTuple_GetItem(read, 0), PyTuple_GetItem(read, 1));
-    }
-    Py_XDECREF(read);
-    Py_XDECREF(counts);
-    pf_end_call(&call);
-    pf_reader_leave(self);
-    return result;
+    return run_and_end(self, &call, &sink, counts);
 }
 
 /* Columns of the whole numbers of a picture. */

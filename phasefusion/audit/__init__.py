@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from phasefusion._results import plain_text
 from phasefusion.audit.claims import SHIPPED, VERDICTS, Claim, Claims, load_claims
 from phasefusion.audit.drafting import draft
 from phasefusion.audit.figures import Figure, parse_figure
@@ -94,13 +95,7 @@ class Audit:
         return to_rich(self)
 
     def __str__(self) -> str:
-        from io import StringIO
-
-        from rich.console import Console
-
-        out = StringIO()
-        Console(file=out, width=100, no_color=True).print(self)
-        return out.getvalue()
+        return plain_text(self, width=100)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{n} {name}" for name, n in self.counts.items())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import orjson
 
+from phasefusion._results import plain_text
 from phasefusion._wording import counted
 from phasefusion.compare._causes import (
     CAUSES,
@@ -255,13 +256,7 @@ class Comparison:
         return rich(self)
 
     def __str__(self) -> str:
-        from io import StringIO
-
-        from rich.console import Console
-
-        out = StringIO()
-        Console(file=out, width=88, no_color=True).print(self)
-        return out.getvalue()
+        return plain_text(self)
 
     def __repr__(self) -> str:
         n = self.outcome.n if self.outcome else 0

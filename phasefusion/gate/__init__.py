@@ -25,6 +25,7 @@ from phasefusion._comparable import (
     sampling_differs,
 )
 from phasefusion._measures import LABELS, MEASURES, Key, RunMeasures, measure_run
+from phasefusion._results import plain_text
 from phasefusion.errors import RecordError
 from phasefusion.gate._judging import Check, Needed, change, decide, floor
 from phasefusion.gate._rules import MeasureRule, Rules
@@ -149,13 +150,7 @@ class GateResult:
         return rich(self)
 
     def __str__(self) -> str:
-        from io import StringIO
-
-        from rich.console import Console
-
-        out = StringIO()
-        Console(file=out, width=88, no_color=True).print(self)
-        return out.getvalue()
+        return plain_text(self)
 
     def __repr__(self) -> str:
         states = ", ".join(

@@ -15,6 +15,7 @@ from phasefusion.errors import StatisticsError
 from phasefusion.gate._rules import Rules
 from phasefusion.planning import Design, floor_items, noninferiority_items
 from phasefusion.stats import adjust_pvalues, clustered_mean
+from phasefusion.stats._exact import binomial_cdf
 from phasefusion.stats.proportions import proportion_upper
 
 State: TypeAlias = Literal["held", "fell", "open"]
@@ -162,17 +163,15 @@ def _tested(
     p_held, p_fell = _pvalues(made.mean + margin, made.se, made.df, made.mean)
     counted = changed < FEW and not math.isnan(made.se)
     if counted:
-        from scipy.special import bdtr
-
         upper = proportion_upper(worse, len(names), 1.0 - alpha)
         low = min(low, best - upper)
         tolerated = best + margin
         exact = 1.0
         if tolerated < 1.0:
-            exact = float(bdtr(worse, len(names), tolerated))
+            exact = float(binomial_cdf(worse, len(names), tolerated))
         p_held = max(p_held, exact)
         if best == 0.0:
-            signs = float(bdtr(changed - worse, changed, 0.5)) if changed else 1.0
+            signs = float(binomial_cdf(changed - worse, changed, 0.5))
             p_fell = max(p_fell, signs)
     sd = made.se_iid * math.sqrt(made.n) if made.n > 1 else math.nan
     return _Tested(

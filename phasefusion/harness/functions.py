@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion.answers import parse_answer
 from phasefusion.errors import ScoringError
-from phasefusion.scoring.letters import clean_options, merge_repeats
+from phasefusion.scoring.gathering import Gathered
+from phasefusion.scoring.letters import clean_options
 from phasefusion.scoring.protocol import (
     OptionScores,
     check_clip,
@@ -97,26 +98,15 @@ class FunctionScorer:
         text = check_question(question)
         clean = clean_options(options)
         table = check_orders(orders, len(clean.texts))
-        pass_notes: dict[tuple[int, int], str] = {}
-        logprobs = np.full((len(clip.frames), *table.shape), np.nan)
-        mass = np.full(logprobs.shape[:2], np.nan)
-        for s in range(len(clip.frames)):
-            missing = np.flatnonzero(clip.missing[s])
-            if missing.size:
-                why = f"frame {clip.indices[s, missing[0]]} could not be decoded"
-                pass_notes |= {(s, m): why for m in range(len(table))}
-                continue
+        made = Gathered.begin(clip, table)
+        made.notes += clean.notes
+        for s in made.phases(clip):
             times = {"times_s": clip.times_s[s]} if self._takes_times else {}
             for m, order in enumerate(table):
                 shown = [clean.texts[k] for k in order]
                 said = self._function(clip.frames[s], text, shown, **times)
-                values, found, problem = self._read(said, shown)
-                logprobs[s, m, order] = values
-                mass[s, m] = found
-                if problem:
-                    pass_notes[s, m] = problem
-        merged = merge_repeats(logprobs, clean.first)
-        return OptionScores(merged, mass, table, "letter", clean.notes, pass_notes)
+                made.enter_shown(s, m, *self._read(said, shown))
+        return made.scores(clean.first)
 
     def _read(
         self, said: object, shown: Sequence[str]

@@ -23,11 +23,11 @@ from phasefusion.errors import ScoringError
 from phasefusion.frames import resize
 from phasefusion.harness.prompts import ShownOptions
 from phasefusion.pixels.geometry import smart_resize
+from phasefusion.scoring.gathering import Gathered
 from phasefusion.scoring.letters import (
     LetterVariants,
     letter_tokens,
     log_add,
-    merge_repeats,
 )
 from phasefusion.scoring.protocol import OptionScores, check_orders
 from phasefusion.scoring.times import frame_times
@@ -304,15 +304,8 @@ class BoundModel:
     ) -> OptionScores:
         """Ask the model once a phase and order; see `Scorer.score`."""
         table = check_orders(orders, len(options))
-        logprobs = np.full((len(clip.frames), *table.shape), np.nan)
-        mass = np.full(logprobs.shape[:2], np.nan)
-        notes: dict[tuple[int, int], str] = {}
-        for s in range(len(clip.frames)):
-            missing = np.flatnonzero(clip.missing[s])
-            if missing.size:
-                why = f"frame {clip.indices[s, missing[0]]} could not be decoded"
-                notes |= {(s, m): why for m in range(len(table))}
-                continue
+        made = Gathered.begin(clip, table)
+        for s in made.phases(clip):
             frames = PhaseFrames.of(clip, s, self.base.timestamps)
             for m, order in enumerate(table.tolist()):
                 try:
@@ -320,13 +313,12 @@ class BoundModel:
                 except Exception as error:
                     if type(error).__name__ != "OutOfMemoryError":
                         raise
-                    notes[s, m] = f"out of memory: {' '.join(str(error).split())}"
+                    why = f"out of memory: {' '.join(str(error).split())}"
+                    made.enter(s, m, np.full(len(order), np.nan), np.nan, why)
                     _free_memory()
                     continue
-                logprobs[s, m, order] = letters
-                mass[s, m] = np.exp(letters).sum()
-        merged = merge_repeats(logprobs, self.first)
-        return OptionScores(merged, mass, table, "letter", (), notes)
+                made.enter_shown(s, m, letters, float(np.exp(letters).sum()))
+        return made.scores(self.first)
 
     def _letters(
         self, frames: PhaseFrames, order: Sequence[int]

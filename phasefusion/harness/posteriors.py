@@ -6,7 +6,6 @@ import hashlib
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._runner import one_phase
 from phasefusion.errors import RecordError, ScoringError, UsageError
+from phasefusion.scoring.gathering import Gathered
 from phasefusion.scoring.generation import GeneratedAnswers
 from phasefusion.scoring.protocol import OptionScores, check_orders
+from phasefusion.scoring.times import frame_times
 
 if TYPE_CHECKING:
     from phasefusion.scoring.protocol import Scorer
@@ -184,12 +185,12 @@ class CachedScorer:
     ) -> OptionScores:
         """Score what is not in the cache; see `Scorer.score`."""
         table = check_orders(orders, len(options))
-        shape = (len(clip.frames), *table.shape)
+        kept = Gathered.begin(clip, table)
+        shape = kept.logprobs.shape
         keys = [
             [self._key(clip, s, options, order.tolist()) for order in table]
             for s in range(shape[0])
         ]
-        kept = _Kept(np.full(shape, np.nan), np.full(shape[:2], np.nan), table)
         left = np.ones(shape[:2], bool)
         for s, m in np.ndindex(shape[:2]):
             found = None if clip.missing[s].any() else self._cache.get(keys[s][m])
@@ -208,7 +209,7 @@ class CachedScorer:
         clip: Clip,
         question: str,
         options: Sequence[str],
-        kept: _Kept,
+        kept: Gathered,
         keys: Sequence[Sequence[str]],
         phases: Sequence[int],
         left: NDArray[np.bool_],
@@ -233,48 +234,21 @@ class CachedScorer:
         self, clip: Clip, s: int, options: Sequence[str], order: Sequence[int]
     ) -> str:
         frames = np.ascontiguousarray(clip.frames[s])
+        frozen = frame_times(clip, s, "frozen")
         facts = {
             "format": _FORMAT,
             "identity": self._identity,
             "frames": hashlib.blake2b(frames.data, digest_size=32).hexdigest(),
             "shape": frames.shape,
             "times_s": clip.times_s[s].tolist(),
-            "first_times_s": clip.times_s[0].tolist(),
+            "frozen_times_s": frozen.seconds.tolist(),
+            "duration_s": frozen.duration_s,
             "options": list(options),
             "order": list(order),
             "prompt": self._shown(order),
         }
         text = orjson.dumps(facts, option=orjson.OPT_SORT_KEYS)
         return hashlib.sha256(text).hexdigest()
-
-
-@dataclass(slots=True)
-class _Kept:
-    """Scores of a question as they come together."""
-
-    logprobs: NDArray[np.float64]
-    mass: NDArray[np.float64]
-    orders: NDArray[np.int64]
-    notes: list[str] = field(default_factory=list)
-    pass_notes: dict[tuple[int, int], str] = field(default_factory=dict)
-
-    def enter(
-        self, s: int, m: int, values: NDArray[np.float64], mass: float, note: str
-    ) -> None:
-        self.logprobs[s, m] = values
-        self.mass[s, m] = mass
-        if note:
-            self.pass_notes[s, m] = note
-
-    def scores(self) -> OptionScores:
-        return OptionScores(
-            self.logprobs,
-            self.mass,
-            self.orders,
-            "letter",
-            tuple(self.notes),
-            self.pass_notes,
-        )
 
 
 def _as_scores(

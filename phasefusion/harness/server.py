@@ -27,11 +27,11 @@ from phasefusion.harness._letters import (
     entered,
     read_answer_position,
 )
+from phasefusion.scoring.gathering import Gathered
 from phasefusion.scoring.letters import (
     LETTERS,
     PromptTemplate,
     clean_options,
-    merge_repeats,
 )
 from phasefusion.scoring.protocol import (
     OptionScores,
@@ -213,29 +213,17 @@ class OpenAIScorer:
         text = check_question(question)
         clean = clean_options(options)
         table = check_orders(orders, len(clean.texts))
-        pass_notes: dict[tuple[int, int], str] = {}
-        logprobs = np.full((len(clip.frames), *table.shape), np.nan)
-        mass = np.full(logprobs.shape[:2], np.nan)
+        made = Gathered.begin(clip, table)
+        made.notes += clean.notes
         passes = []
-        for s in range(len(clip.frames)):
-            missing = np.flatnonzero(clip.missing[s])
-            if missing.size:
-                why = f"frame {clip.indices[s, missing[0]]} could not be decoded"
-                pass_notes |= {(s, m): why for m in range(len(table))}
-                continue
+        for s in made.phases(clip):
             media = tuple(self._media(clip.frames[s], clip.times_s[s]))
             for m, order in enumerate(table):
                 shown = tuple(clean.texts[k] for k in order)
                 passes.append(_Pass(s, m, shown, media))
-        for one, (values, known, note) in zip(
-            passes, self._ask_all(text, passes), strict=True
-        ):
-            logprobs[one.s, one.m, table[one.m]] = values
-            mass[one.s, one.m] = known
-            if note:
-                pass_notes[one.s, one.m] = note
-        merged = merge_repeats(logprobs, clean.first)
-        return OptionScores(merged, mass, table, "letter", clean.notes, pass_notes)
+        for one, found in zip(passes, self._ask_all(text, passes), strict=True):
+            made.enter_shown(one.s, one.m, *found)
+        return made.scores(clean.first)
 
     def frame_size(
         self, height_px: int, width_px: int, n_frames: int

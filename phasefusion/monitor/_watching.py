@@ -14,6 +14,7 @@ import orjson
 from numpy.typing import NDArray
 
 from phasefusion._measures import LABELS, MEASURES, Measure
+from phasefusion._results import plain_text
 from phasefusion.errors import RecordError, StatisticsError, UsageError
 from phasefusion.monitor._history import Batch
 from phasefusion.records import differences
@@ -201,13 +202,7 @@ class Watch:
         return rich(self)
 
     def __str__(self) -> str:
-        from io import StringIO
-
-        from rich.console import Console
-
-        out = StringIO()
-        Console(file=out, width=88, no_color=True).print(self)
-        return out.getvalue()
+        return plain_text(self)
 
     def __repr__(self) -> str:
         active = sum(alert.active for alert in self.alerts)

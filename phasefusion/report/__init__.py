@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from phasefusion._results import plain_text
 from phasefusion._wording import counted
 from phasefusion.errors import RecordError
 from phasefusion.records import iter_passes, read_passes, read_run
@@ -133,13 +134,7 @@ class Report:
         return render(self.numbers, self.timing)
 
     def __str__(self) -> str:
-        from io import StringIO
-
-        from rich.console import Console
-
-        out = StringIO()
-        Console(file=out, width=88, no_color=True).print(self)
-        return out.getvalue()
+        return plain_text(self)
 
     def __repr__(self) -> str:
         items = self.numbers["items"]

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion.errors import ScoringError
 from phasefusion.scoring.batching import is_out_of_memory
 from phasefusion.scoring.checkpoint import backend
+from phasefusion.scoring.gathering import decoded
 from phasefusion.scoring.huggingface import HFOptionScorer
 from phasefusion.scoring.letters import clean_options
 from phasefusion.scoring.protocol import check_clip, check_orders
 from phasefusion.scoring.source import one_line
-from phasefusion.scoring.sweeps import decoded
 from phasefusion.scoring.variants import UNLABELLED, VARIANTS, BlindScorer
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion.scoring.families import Shown
+from phasefusion.scoring.gathering import decoded
 from phasefusion.scoring.letters import CleanOptions, clean_options
 from phasefusion.scoring.prefix import ForwardPasses
 from phasefusion.scoring.protocol import (
@@ -156,18 +157,6 @@ class Sweeper:
             (*plan.clean.notes, *plan.said),
             notes,
         )
-
-
-def decoded(clip: Clip, s: int) -> tuple[bool, str]:
-    """Return whether all frames of a phase are there, and what is wrong with them."""
-    missing = np.flatnonzero(clip.missing[s])
-    if missing.size:
-        frame = int(clip.indices[s, missing[0]])
-        return False, f"frame {frame} could not be decoded"
-    if clip.damaged[s].any():
-        frame = int(clip.indices[s, clip.damaged[s].argmax()])
-        return True, f"frame {frame} was decoded with damage"
-    return True, ""
 
 
 def _n_bytes(jobs: Sequence[_Job]) -> int:

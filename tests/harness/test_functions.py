@@ -160,3 +160,13 @@ def test_a_run_with_answers_alone(tmp_path):
     report = run.report()
     assert report.numbers["items"]["missing_passes"] == len(unread)
     assert "cannot tell" in str(report)
+
+
+def test_damage_of_a_frame_is_noted_as_by_other_scorers():
+    clip = make_clip()
+    clip.damaged[1, 0] = True
+    scorer = pf.wrap(lambda f, q, o: [0.0, 1.0, 2.0], returns="logits")
+    scores = scorer.score(clip, "q", OPTIONS)
+    assert scores.valid.all()
+    assert list(scores.pass_notes) == [(1, 0)]
+    assert "was decoded with damage" in scores.pass_notes[1, 0]
