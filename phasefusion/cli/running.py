@@ -231,6 +231,7 @@ def run(
     Stopped at any moment, the same command goes on where it was.
     """
     _check_limit(limit)
+    _check_answers(path, score, constrain, prior)
     settings: dict[str, Any] = {
         "protocol": protocol,
         "values": parse_values(values),
@@ -339,6 +340,29 @@ def _check_limit(limit: int | None) -> None:
     """Refuse an empty run before a model is loaded for it."""
     if limit is not None and limit < 1:
         raise typer.BadParameter(f"--limit is {limit}; it must be at least 1")
+
+
+def _check_answers(
+    path: AnswerPath,
+    score: Score | None,
+    constrain: Constrain | None,
+    prior: Prior | None,
+) -> None:
+    """Refuse what the other kind of answers has, before a model is loaded for it."""
+    if path is AnswerPath.logit:
+        if constrain is not None:
+            raise typer.BadParameter(
+                f"--constrain {constrain} is about written answers; give "
+                "--path generate with it"
+            )
+        return
+    given = {"score": score, "prior": prior}
+    wrong = [f"--{name} {one}" for name, one in given.items() if one is not None]
+    if wrong:
+        raise typer.BadParameter(
+            f"{' and '.join(wrong)} cannot be given with --path generate: written "
+            "answers have no scores"
+        )
 
 
 def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:

@@ -112,6 +112,19 @@ def test_other_protocols(call, tmp_path, protocol, scored):
         (["run", "questions.jsonl", "--scorer", "json:nope"], "no attribute 'nope'"),
         (["run", "questions.jsonl", "--scorer", "json:dumps"], "without arguments"),
         (["run", "q.jsonl", "--protocol", "best"], "'best' is not one of"),
+        (
+            ["run", "questions.jsonl", "--model", "m", "--constrain", "letters"],
+            "give --path generate with it",
+        ),
+        (
+            ["run", "questions.jsonl", "--dry-run", "--constrain", "letters"],
+            "give --path generate with it",
+        ),
+        (
+            ["run", "q.jsonl", "--model", "m", "--path", "generate"]
+            + ["--score", "text", "--prior", "blind"],
+            "--score text and --prior blind cannot be given with --path generate",
+        ),
         (["report", "nowhere"], "nowhere: no run here"),
         (["frames", "none.mp4"], "none.mp4"),
         (["frames", "questions.jsonl"], "questions.jsonl"),
