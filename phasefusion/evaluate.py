@@ -19,8 +19,8 @@ from phasefusion._runner import Runner
 from phasefusion._scorer_checks import check_scorer
 from phasefusion._versions import versions as versions
 from phasefusion._video_checks import check_threads
-from phasefusion.datasets import Dataset, Item, load_questions, read
-from phasefusion.datasets.loading import warn_about
+from phasefusion.datasets import Dataset, Item
+from phasefusion.datasets.loading import read_questions
 from phasefusion.engine import EngineArgument, Prepared, Shard, hire
 from phasefusion.engine.local import describe_scorer
 from phasefusion.engine.shards import as_shard, check_stages
@@ -113,9 +113,9 @@ def evaluate(
     Parameters
     ----------
     questions : path or sequence of Item
-        A question file (see `phasefusion.datasets.load_questions`), a folder of a
-        dataset, its items, or what `phasefusion.datasets.read` returns, whose account
-        is then kept in the run.
+        A question file or a folder of a dataset, read as `phasefusion.datasets.read`
+        does, what that returns, or items. What a file has that cannot be scored is in
+        a warning, and the account of all questions is kept in the run.
     scorer : Scorer
         Anything with ``score(clip, question, options, orders=...)``.
     out : str or Path
@@ -296,21 +296,10 @@ def _questions(
     questions: str | Path | Sequence[Item],
 ) -> tuple[list[Item], dict[str, Any]]:
     """Items, and what identifies them in run.json."""
-    if isinstance(questions, str | Path) and Path(questions).is_dir():
-        questions = read("auto", questions)
-        warn_about(questions.report)
+    if isinstance(questions, str | Path):
+        questions = read_questions(questions)
     if isinstance(questions, Dataset):
         return list(questions), _about(questions)
-    if isinstance(questions, str | Path):
-        path = Path(questions)
-        items = load_questions(path)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        return items, {
-            "file": str(path),
-            "sha256": digest,
-            "n": len(items),
-            "items": _hashes(items),
-        }
     items = list(questions)
     if not items:
         raise DatasetError("questions is empty; there is nothing to score")

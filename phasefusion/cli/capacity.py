@@ -51,13 +51,13 @@ def capacity(
 ) -> None:
     """Predict the wall time of a question file from the times of an earlier run."""
     from phasefusion.capacity import Workload, fit, forecast, survey
-    from phasefusion.datasets import load_questions
+    from phasefusion.datasets.loading import read_questions
     from phasefusion.records import read_run
 
     counts = _counts(workers)
     if probe < 1:
         raise typer.BadParameter(f"--probe is {probe}; it must be at least 1")
-    items = load_questions(questions, check_videos=False)
+    items = read_questions(questions, missing_videos="keep")
     videos = survey((item.video for item in items), probed=probe)
     by_id = {item.video_id: videos[item.video] for item in items}
     model = fit(like, videos=by_id, startup_s=startup)

@@ -256,11 +256,14 @@ def test_changed_questions_are_named(questions, tmp_path):
             f"questions: 2 changed, first: {first}; 1 gone, first: {last}; "
             "1 new, first: added"
         ]
-        questions.write_text(text + "\n")
+        questions.write_text(text + "\n")  # another file with the same questions
+        assert run(questions, tmp_path, limit=1).n_new == 0
+        described = json.loads((tmp_path / "run.json").read_text())
+        described["settings"]["questions_sha256"] = "0" * 64
+        (tmp_path / "run.json").write_text(json.dumps(described))
         assert refusal(questions, tmp_path) == [
             "questions: the file was changed, its questions are the same"
         ]
-        described = json.loads((tmp_path / "run.json").read_text())
         del described["questions"]["items"]  # as runs were written before
         (tmp_path / "run.json").write_text(json.dumps(described))
         (line,) = refusal(questions, tmp_path)
