@@ -121,8 +121,7 @@ def test_other_protocols(call, tmp_path, protocol, scored):
             "give --path generate with it",
         ),
         (
-            ["run", "q.jsonl", "--model", "m", "--path", "generate"]
-            + ["--score", "text", "--prior", "blind"],
+            "run q --model m --path generate --score text --prior blind".split(),
             "--score text and --prior blind cannot be given with --path generate",
         ),
         (["questions", "nosuch"], "nosuch: No such file"),

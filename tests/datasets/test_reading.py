@@ -187,7 +187,7 @@ def test_unknown_names():
     with pytest.raises(DatasetError, match="'videomme3' is not one of auto, egoschema"):
         datasets.read("videomme3", rows(1))
     with pytest.raises(
-        DatasetError, match="of no known form; .* has x; say which form it is: ego"
+        DatasetError, match=r"of no known form; .* has x; say which form it is: ego"
     ):
         datasets.read("auto", [{"x": 1}])
     with pytest.raises(DatasetError, match="missing_videos='no' is not one of error"):
