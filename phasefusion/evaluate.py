@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from phasefusion._cached_clips import as_cache
+from phasefusion._checks import warn
 from phasefusion._runner import Runner
 from phasefusion._scorer_checks import check_scorer
 from phasefusion._versions import versions as versions
@@ -24,7 +25,7 @@ from phasefusion.datasets.loading import read_questions
 from phasefusion.engine import EngineArgument, Prepared, Shard, hire
 from phasefusion.engine.local import describe_scorer
 from phasefusion.engine.shards import as_shard, check_stages
-from phasefusion.errors import DatasetError, ScoringError
+from phasefusion.errors import DatasetError, RecordWarning, ScoringError
 from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
 from phasefusion.protocols.stages import lowest_margins
@@ -230,6 +231,7 @@ def evaluate(
         description |= shard.to_dict()
     with crew, RunWriter(out, description) as writer:
         n_before = len(writer.done)
+        _warn_of_more(writer, chosen, limit)
         for stage in plan.stages:
             if stage.share < 1:
                 chosen = lowest_margins(read_passes(out), chosen, stage.share, seed)
@@ -246,6 +248,19 @@ def evaluate(
             )
             crew.run(runner, chosen, progress)
         return Run(Path(out), len(writer.done), len(writer.done) - n_before)
+
+
+def _warn_of_more(writer: RunWriter, chosen: Sequence[Item], limit: int | None) -> None:
+    """Say that a run holds questions beyond its limit: they are not taken away."""
+    there = {key[:2] for key in writer.n_phases}
+    n_more = len(there - {(item.benchmark, item.question_id) for item in chosen})
+    if limit is not None and n_more:
+        warn(
+            f"{writer.folder}: limit is {limit}, and the run holds {len(there)} "
+            f"questions already; the {n_more} beyond the limit stay, and a report is "
+            "of all; choose another folder for fewer",
+            RecordWarning,
+        )
 
 
 def prepare(scorer: Scorer, plan: Plan) -> Prepared:

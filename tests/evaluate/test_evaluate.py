@@ -17,6 +17,7 @@ from phasefusion.errors import (
     GridError,
     OptionWarning,
     RecordError,
+    RecordWarning,
     ScoringError,
     VideoError,
 )
@@ -584,3 +585,12 @@ def test_public_names(questions, tmp_path):
         questions, PixelScorer(), out=tmp_path, protocol="quick", progress=False
     )
     assert pf.report(made).to_dict() == pf.report(tmp_path).to_dict()
+
+
+def test_a_smaller_limit_than_the_run_has_is_said(questions, tmp_path):
+    run(questions, tmp_path, limit=3)
+    message = "limit is 1, and the run holds 3 questions already; the 2 beyond"
+    with pytest.warns(RecordWarning, match=message):
+        assert run(questions, tmp_path, limit=1).n_new == 0
+    run(questions, tmp_path, limit=3)  # warnings are errors
+    run(questions, tmp_path, limit=4)
