@@ -5,7 +5,8 @@ VENV ?= .venv
 PY = $(VENV)/bin/python
 CACHE = .cache
 C_FILES = $(wildcard csrc/*/*.c csrc/*/*.h)
-ALL_C = $(C_FILES) $(wildcard tests/c/*.c tests/c/*.h)
+DEVICE_CODE = $(wildcard csrc/cuda/*.cu)
+ALL_C = $(C_FILES) $(DEVICE_CODE) $(wildcard tests/c/*.c tests/c/*.h tests/emu/*.cpp tests/emu/*.h)
 
 .PHONY: help demo test setup lint format sanitize fuzz bench bench-table coverage notebooks wheel clean
 
@@ -45,7 +46,7 @@ $(VENV)/.packages: $(VENV)/.system pyproject.toml constraints.txt
 	    --no-build-isolation -c constraints.txt -e ".[hf,dev]"
 	@touch $@
 
-$(VENV)/.built: $(VENV)/.packages setup.py $(C_FILES)
+$(VENV)/.built: $(VENV)/.packages setup.py $(C_FILES) $(DEVICE_CODE)
 	@echo "setup: building the extension modules"
 	@mkdir -p $(CACHE)
 	@$(PY) setup.py -q build_ext --inplace > $(CACHE)/build.log 2>&1 || \
@@ -57,7 +58,7 @@ lint: setup
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(PY) -m mypy.stubtest --mypy-config-file pyproject.toml \
-	    phasefusion._core phasefusion._frames phasefusion._video
+	    phasefusion._core phasefusion._cuda phasefusion._frames phasefusion._video
 	$(VENV)/bin/clang-format --dry-run -Werror $(ALL_C)
 	@echo "lint: building with every warning an error"
 	@PHASEFUSION_WERROR=1 $(PY) setup.py -q build_ext --build-lib $(CACHE)/werror \

@@ -1,4 +1,10 @@
-"""Build the three extension modules; a missing FFmpeg leaves out ``_video`` alone."""
+"""Build the extension modules and the GPU kernels.
+
+A missing FFmpeg leaves out ``_video`` alone. A missing nvcc leaves out the compiled
+kernels, which NVRTC can make later from their packaged sources; ``PHASEFUSION_CUDA`` is
+``auto`` (the default), ``on`` (no kernels: no build) or ``off``, and
+``PHASEFUSION_CUDA_ARCHS`` names the devices, as in ``80;90+PTX80``.
+"""
 
 import os
 import shutil
@@ -16,6 +22,10 @@ FFMPEG = {  # pkg-config name: oldest version, that of FFmpeg 5.1
     "libavutil": "57.28",
     "libswscale": "6.7",
 }
+CUDA = os.environ.get("PHASEFUSION_CUDA", "auto")
+CUDA_ARCHS = os.environ.get("PHASEFUSION_CUDA_ARCHS", "80;90+PTX80")
+# Products are rounded before they are added, as on the CPU.
+NVCC_FLAGS = ["-std=c++17", "-O3", "-fmad=false"]
 SANITIZE = os.environ.get("PHASEFUSION_SANITIZE") == "1"
 WERROR = os.environ.get("PHASEFUSION_WERROR") == "1"
 # A free-threaded Python has no limited API yet, so it gets a wheel of its own.
@@ -65,15 +75,100 @@ def extension(name, folders, **options):
     return Extension(
         f"phasefusion.{name}",
         sources,
-        depends=glob("csrc/**/*.h", recursive=True),
+        depends=glob("csrc/**/*.h", recursive=True) + glob("csrc/cuda/*.cu"),
         define_macros=macros,
         py_limited_api=LIMITED,
         **options,
     )
 
 
+def find_nvcc():
+    """Path of nvcc: that of the environment, of a toolkit, or of a Python package."""
+    named = os.environ.get("NVCC")
+    if named:
+        return shutil.which(named)
+    homes = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
+    places = [os.path.join(home, "bin", "nvcc") for home in homes if home]
+    for key in ("purelib", "platlib"):
+        places += glob(f"{sysconfig.get_paths()[key]}/nvidia/*/bin/nvcc")
+    return next(filter(None, map(shutil.which, ["nvcc", *places])), None)
+
+
+def nvcc_targets():
+    """Options that name the devices to make code for."""
+    native, _, ptx = CUDA_ARCHS.partition("+PTX")
+    flags = []
+    for arch in filter(None, native.split(";")):
+        flags.append(f"-gencode=arch=compute_{arch},code=sm_{arch}")
+    if ptx:
+        flags.append(f"-gencode=arch=compute_{ptx},code=compute_{ptx}")
+    return flags
+
+
 class BuildExt(build_ext):
     """Give every module the project's flags; NumPy's headers get no warnings."""
+
+    def run(self):
+        """Build the modules, then the kernels."""
+        super().run()
+        self.package_kernels()
+
+    def kernel_folder(self):
+        """Where the package keeps its kernels."""
+        base = "" if self.inplace else self.build_lib
+        return os.path.join(base, "phasefusion", "cuda", "kernels")
+
+    def kernel_files(self):
+        """Return the sources of the kernels."""
+        shared = ["csrc/posterior/exponential.h"]
+        return sorted(glob("csrc/cuda/*.cu") + glob("csrc/cuda/*.h") + shared)
+
+    def package_kernels(self):
+        """Copy the sources of the kernels, and compile them when nvcc is there."""
+        folder = self.kernel_folder()
+        os.makedirs(folder, exist_ok=True)
+        for path in self.kernel_files():
+            self.copy_file(path, folder)
+        fatbin = os.path.join(folder, "kernels.fatbin")
+        reason = self.compile_kernels(fatbin)
+        if reason and CUDA == "on":
+            raise SystemExit(f"phasefusion: PHASEFUSION_CUDA=on, but {reason}")
+        if reason:
+            if os.path.exists(fatbin):
+                os.remove(fatbin)
+            print(f"phasefusion: building without compiled GPU kernels: {reason}")
+
+    def compile_kernels(self, fatbin):
+        """Make one file for all devices; the reason why not otherwise."""
+        if CUDA not in ("auto", "on", "off"):
+            raise SystemExit(f"PHASEFUSION_CUDA must be auto, on or off, not {CUDA}")
+        if CUDA == "off":
+            return "PHASEFUSION_CUDA=off"
+        nvcc = find_nvcc()
+        if nvcc is None:
+            return "nvcc was not found; pip install nvidia-cuda-nvcc, or set NVCC"
+        newest = max(map(os.path.getmtime, [*self.kernel_files(), "setup.py"]))
+        if os.path.exists(fatbin) and os.path.getmtime(fatbin) > newest:
+            return ""
+        command = [nvcc, *NVCC_FLAGS, *nvcc_targets(), "-fatbin", "-o", fatbin]
+        command += ["-Icsrc/posterior"]
+        for compress in (["--compress-mode=size"], ["-Xfatbinary", "-compress-all"]):
+            made = subprocess.run(
+                [*command, *compress, "csrc/cuda/kernels.cu"],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if made.returncode == 0:
+                return ""
+        return f"{nvcc} failed:\n{made.stderr.strip()}"
+
+    def get_outputs(self):
+        """Return what is installed: the modules and the kernels."""
+        folder = self.kernel_folder()
+        names = [os.path.basename(path) for path in self.kernel_files()]
+        made = [os.path.join(folder, name) for name in [*names, "kernels.fatbin"]]
+        return super().get_outputs() + [path for path in made if os.path.exists(path)]
 
     def build_extensions(self):
         """Build what can be built here."""
@@ -88,9 +183,12 @@ class BuildExt(build_ext):
 core = ["python/py_core.c", "python/py_grid.c", "python/py_posterior.c"]
 core += ["python/py_stats.c", "python/py_resample.c"]
 core += ["base/*.c", "grid/*.c", "posterior/*.c", "stats/*.c"]
+cuda = ["python/py_cuda*.c", "base/*.c", "host/*.c", "video/colour*.c"]
+cuda += [f"frames/{name}.c" for name in ("filter", "passes", "patches*")]
 modules = [
     extension("_core", core),
     extension("_frames", ["python/py_frames*.c", "base/*.c", "frames/*.c"]),
+    extension("_cuda", cuda, libraries=["dl"], extra_compile_args=["-g0", "-Os"]),
 ]
 ffmpeg, reason = ffmpeg_flags()
 if ffmpeg is None:

@@ -35,6 +35,10 @@ class ScoringError(PhaseFusionError, RuntimeError):
     """A model or tokenizer that cannot score options the way that was asked."""
 
 
+class QuestionError(ScoringError):
+    """One question that a model cannot be asked, where others may be fine."""
+
+
 class StatisticsError(PhaseFusionError, ValueError):
     """Data for which a statistic is not defined."""
 
@@ -47,12 +51,24 @@ class RecordError(PhaseFusionError, RuntimeError):
     """A run folder that cannot be read, continued or written."""
 
 
+class HistoryError(PhaseFusionError, RuntimeError):
+    """A history of batches that cannot be read or written; names the file."""
+
+
 class AuditError(PhaseFusionError, ValueError):
     """A claims file that cannot be used; names the file, the line and the claim."""
 
 
 class BackendUnavailableError(PhaseFusionError, RuntimeError):
     """An optional part (FFmpeg, torch, CUDA) that is not there; says how to get it."""
+
+
+class DeviceMemoryError(PhaseFusionError, MemoryError):
+    """The memory of a GPU is full."""
+
+
+class DeviceError(PhaseFusionError, RuntimeError):
+    """A GPU refused or broke in the middle of work; says which call, and why."""
 
 
 class PhaseFusionWarning(UserWarning):

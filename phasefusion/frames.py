@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +13,10 @@ from phasefusion.errors import FrameError
 
 Filter: TypeAlias = Literal["box", "bilinear", "hamming", "bicubic", "lanczos"]
 FirstPass: TypeAlias = Literal["auto", "horizontal", "vertical"]
+Device: TypeAlias = Literal["cpu", "cuda", "auto"]
 Level: TypeAlias = Literal["auto", "scalar", "avx2", "avx512"]
 
-__all__ = ["Filter", "FirstPass", "cpu_level", "resize", "resize_normalize"]
+__all__ = ["Device", "Filter", "FirstPass", "cpu_level", "resize", "resize_normalize"]
 
 _MAX_PX = 1 << 24  # of an axis; the weights are exact up to here
 
@@ -94,17 +95,47 @@ def resize(
     )
 
 
+@overload
 def resize_normalize(
     frames: NDArray[np.uint8],
     size: tuple[int, int],
     *,
     mean: ArrayLike,
     std: ArrayLike,
+    filter: Filter = ...,
+    first_pass: FirstPass = ...,
+    out: NDArray[np.float32] | None = ...,
+    threads: int = ...,
+    device: Device = ...,
+    stream: Any = ...,
+) -> NDArray[np.float32]: ...
+@overload
+def resize_normalize(
+    frames: Any,
+    size: tuple[int, int],
+    *,
+    mean: ArrayLike,
+    std: ArrayLike,
+    filter: Filter = ...,
+    first_pass: FirstPass = ...,
+    out: Any = ...,
+    threads: int = ...,
+    device: Literal["cuda", "auto"],
+    stream: Any = ...,
+) -> Any: ...
+def resize_normalize(
+    frames: Any,
+    size: tuple[int, int],
+    *,
+    mean: ArrayLike,
+    std: ArrayLike,
     filter: Filter = "bicubic",
     first_pass: FirstPass = "auto",
-    out: NDArray[np.float32] | None = None,
+    out: Any = None,
     threads: int = 1,
-) -> NDArray[np.float32]:
+    device: Device = "cpu",
+    stream: Any = None,
+) -> Any:
     """Resize RGB frames and normalise them to channel-first float32 planes.
 
     The pixels are those of `resize`; each then becomes
@@ -128,7 +159,14 @@ def resize_normalize(
     out : ndarray, shape (..., 3, h, w), float32, optional
         C-contiguous array for the result; it must not share memory with frames.
     threads : int, default 1
-        Threads that share the work; none outlives the call.
+        Threads that share the work on the CPU; none outlives the call.
+    device : {"cpu", "cuda", "auto"}
+        Where the work is done; the bits are the same. On a GPU, frames and out may be
+        arrays of torch or cupy there, and the result is of the same kind
+        (`phasefusion.cuda.resize_normalize` has more types and layouts). "auto" takes
+        the CPU when there is no usable GPU, with one `FallbackWarning`.
+    stream : optional
+        The stream of the GPU to work on, as in `phasefusion.cuda.resize`.
 
     Returns
     -------
@@ -139,6 +177,8 @@ def resize_normalize(
     ------
     FrameError
         If an argument is not as described; the message names it and its value.
+    BackendUnavailableError, DeviceMemoryError, DeviceError
+        With a device alone: there is no GPU, its memory is full, or it refuses.
 
     Examples
     --------
@@ -149,6 +189,23 @@ def resize_normalize(
     >>> planes[0, 0].round(3)
     array([-0.6, -0.6, -0.6], dtype=float32)
     """
+    if device != "cpu":
+        if device not in get_args(Device):
+            raise FrameError(f"device must be cpu, cuda or auto; got {device!r}")
+        from phasefusion.cuda.fallback import run_or_fall_back
+
+        return run_or_fall_back(
+            frames,
+            size,
+            mean=mean,
+            std=std,
+            filter=filter,
+            first_pass=first_pass,
+            out=out,
+            threads=threads,
+            required=device == "cuda",
+            stream=stream,
+        )
     return _resize_normalize(
         frames,
         size,

@@ -17,6 +17,7 @@ _MODULES = {
     "_core": "grids, posteriors, statistics",
     "_frames": "resizing and normalising",
     "_video": "decoding (FFmpeg)",
+    "_cuda": "frames and posteriors on a GPU",
 }
 #: pkg-config name and oldest version of what `_video` is built with, as in setup.py.
 FFMPEG = {
@@ -30,14 +31,15 @@ _PACKAGES = ("numpy", "scipy", "orjson", "rich", "typer", "jinja2")
 _OPTIONAL = ("torch", "transformers")
 
 
-def describe() -> dict[str, dict[str, Any]]:
+def describe() -> dict[str, dict[str, Any] | None]:
     """Report what is there without loading anything heavy.
 
     Returns
     -------
     dict
-        ``{"phasefusion": ..., "modules": ..., "packages": ..., "missing": ...}``; every
-        value can be written as JSON, and "missing" says how to get what is not there.
+        ``{"phasefusion": ..., "modules": ..., "cuda": ..., "packages": ..., "missing":
+        ...}``; every value can be written as JSON, and "missing" says how to get what
+        is not there. "cuda" is None without a usable GPU.
     """
     from phasefusion import __version__
 
@@ -69,6 +71,7 @@ def describe() -> dict[str, dict[str, Any]]:
             "ffmpeg": _ffmpeg_versions(),
         },
         "modules": modules,
+        "cuda": _cuda(missing),
         "packages": packages,
         "missing": missing,
     }
@@ -106,6 +109,17 @@ def _succeeds(*command: str) -> bool:
         command, capture_output=True, check=False, timeout=_PKG_CONFIG_TIMEOUT_S
     )
     return done.returncode == 0
+
+
+def _cuda(missing: dict[str, str]) -> dict[str, Any] | None:
+    """Driver, devices and kernels; None, and why, when no GPU can be used."""
+    from phasefusion import cuda
+
+    reason = cuda.why()
+    if reason is not None:
+        missing["cuda"] = f"{reason}; everything runs on the CPU, with the same results"
+        return None
+    return cuda.describe()
 
 
 def _ffmpeg_versions() -> dict[str, str] | None:

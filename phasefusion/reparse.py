@@ -11,8 +11,8 @@ from typing import Any
 
 from phasefusion._passes import generated_answer
 from phasefusion.datasets import Item, load_questions
+from phasefusion.datasets.item import item_hash
 from phasefusion.errors import RecordError
-from phasefusion.evaluate import item_hash
 from phasefusion.records import PASSES_FILE, RunWriter, iter_passes, read_run
 from phasefusion.records.files import dump
 

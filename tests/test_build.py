@@ -25,7 +25,7 @@ PYTHON_FILES = sorted(
 
 
 # A stage imports only earlier ones; `evaluate` and `cli` alone know them all.
-# frames before video: its kernels run inside the decoder
+# frames before video: its kernels run inside the decoder; cuda is a part of frames
 STAGES = ["errors", "grid", "samplers", "frames", "pixels", "video", "subtitles"]
 STAGES += ["anchors", "contact", "orders", "scoring", "fusion", "datasets", "records"]
 STAGES += ["stats", "report", "planning", "compare", "audit", "simulate"]
@@ -181,13 +181,13 @@ def test_without_ffmpeg_only_video_is_missing(tmp_path: Path) -> None:
     assert "building without _video" in made.stdout
     assert "install libavformat-dev" in made.stdout
     built = {path.name.split(".")[0] for path in tmp_path.glob("lib/phasefusion/*.so")}
-    assert built == {"_core", "_frames"}
+    assert built == {"_core", "_cuda", "_frames"}
 
 
 @pytest.mark.skipif(
     "PHASEFUSION_UNDER_ASAN" not in os.environ, reason="not under the sanitizers"
 )
-@pytest.mark.parametrize("name", ["_core", "_frames", "_video"])
+@pytest.mark.parametrize("name", ["_core", "_cuda", "_frames", "_video"])
 def test_under_sanitizers_the_sanitized_modules_are_tested(name: str) -> None:
     module = importlib.import_module(f"phasefusion.{name}")
     assert b"__asan_init" in Path(str(module.__file__)).read_bytes()

@@ -80,40 +80,6 @@ check_sizes(pf_size src, pf_size dst)
     return PF_OK;
 }
 
-/* Pillow's rule since 13.0, in pixels lost. */
-static bool
-is_vertical_first(const pf_resize_options *options, pf_size src, pf_size dst)
-{
-    const int64_t height_lost = src.height_px - dst.height_px;
-    const int64_t width_lost = src.width_px - dst.width_px;
-
-    if (height_lost == 0 || width_lost == 0) {
-        return false;
-    }
-    if (options->first_pass != PF_FIRST_AUTO) {
-        return options->first_pass == PF_FIRST_VERTICAL;
-    }
-    return height_lost > 0 && height_lost > 2 * width_lost;
-}
-
-pf_status
-pf_first_pass_parse(const char *name, pf_first_pass *first_pass)
-{
-    static const char *const names[] = {
-            [PF_FIRST_AUTO] = "auto",
-            [PF_FIRST_HORIZONTAL] = "horizontal",
-            [PF_FIRST_VERTICAL] = "vertical",
-    };
-
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *first_pass = (pf_first_pass)i;
-            return PF_OK;
-        }
-    }
-    return PF_EINVAL;
-}
-
 static pf_status
 make_tables(pf_resize_plan *plan)
 {
@@ -152,7 +118,7 @@ pf_resize_plan_init(pf_resize_plan *plan, pf_size src, pf_size dst,
     }
     plan->kernels = select_kernels(options->level);
     plan->normalise = pf_normalise_select(options->level);
-    plan->vertical_first = is_vertical_first(options, src, dst);
+    plan->vertical_first = pf_first_pass_is_vertical(options->first_pass, src, dst);
     plan->source_bytes = padded_bytes(src);
     plan->resized_bytes = padded_bytes(dst);
     if (src.width_px != dst.width_px) {

@@ -14,11 +14,7 @@
 #include "base/pf.h"
 #include "frames/filter.h"
 #include "frames/normalise.h"
-
-typedef struct pf_size {
-    int64_t height_px;
-    int64_t width_px;
-} pf_size;
+#include "frames/passes.h"
 
 /* Row y is the 3 * width_px bytes at rgb + y * row_bytes; row_bytes may be negative
  * (bottom row first). Nothing between or after the rows is touched. */
@@ -33,17 +29,6 @@ typedef struct pf_image_dst {
     pf_size size;
     ptrdiff_t row_bytes;
 } pf_image_dst;
-
-typedef enum pf_first_pass {
-    /* As Pillow since 13.0: vertical first when the height shrinks, and by more than
-     * twice the pixels that the width loses; horizontal first otherwise. */
-    PF_FIRST_AUTO = 0,
-    PF_FIRST_HORIZONTAL, /* as Pillow before 13.0, always */
-    PF_FIRST_VERTICAL
-} pf_first_pass;
-
-/* "auto", "horizontal" or "vertical"; PF_EINVAL for another name. */
-PF_NODISCARD pf_status pf_first_pass_parse(const char *name, pf_first_pass *first_pass);
 
 typedef struct pf_resize_options {
     pf_filter filter;

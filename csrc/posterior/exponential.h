@@ -3,8 +3,13 @@
 #ifndef PF_EXPONENTIAL_H
 #define PF_EXPONENTIAL_H
 
+/* Device code, which reads this too, says what stands for the headers and the storage
+ * class. */
+#ifndef PF_EXPONENTIAL_FUNCTION
 #include <stdint.h>
 #include <string.h>
+#define PF_EXPONENTIAL_FUNCTION static inline
+#endif
 
 /*
  * e^x for x in [-inf, 0] and NaN, within 2 units in the last place; exactly 1 at 0,
@@ -17,7 +22,7 @@
  * keeps chains short; then times 2^n, which is 0 where n is -1023. No branch and no
  * table, so the result is the same for every vector width.
  */
-static inline double
+PF_EXPONENTIAL_FUNCTION double
 pf_exp_nonpositive(double x)
 {
     /* 1.5 * 2^52 rounds what is added to it to an integer, which then sits in the low
@@ -52,7 +57,7 @@ pf_exp_nonpositive(double x)
  * |s| < 0.172, as 2 s (1 + s^2 q(s^2)), q the polynomial of degree 6 with the least
  * relative error (2e-18), its coefficients rounded one after the other.
  */
-static inline double
+PF_EXPONENTIAL_FUNCTION double
 pf_log_above_one(double x)
 {
     const double magic = 6755399441055744.0; /* holds an integer in its low bits */

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion import _frames
+from phasefusion._install import remedy
 from phasefusion.errors import BackendUnavailableError, UsageError, VideoError
 from phasefusion.video import Video
 
@@ -237,7 +238,7 @@ def flow_motion(video: Video) -> Curve:
         cv2: Any = import_module("cv2")
     except ImportError as error:
         raise BackendUnavailableError(
-            f"optical flow needs OpenCV ({error}); pip install opencv-python-headless"
+            f"optical flow needs OpenCV ({error}); {remedy('opencv-python-headless')}"
         ) from error
     info = video.info
     scale = min(1.0, _FLOW_PX / max(info.width, info.height))

@@ -388,6 +388,7 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
         "phasefusion report runs/a",
         "phasefusion report runs/a --json > report.json",
         "phasefusion report runs/a --save results",
+        "phasefusion report runs/a --html --frames 20",
     )
 )
 def report(
@@ -396,13 +397,34 @@ def report(
         Path | None,
         typer.Option(help="Folder for report.json and report.md (the run's)."),
     ] = None,
+    html: Annotated[
+        bool, typer.Option("--html", help="Write report.html too, a page to show.")
+    ] = False,
+    frames: Annotated[
+        int,
+        typer.Option(
+            help="Questions of the page with film strips, the least stable first; "
+            "their videos are decoded."
+        ),
+    ] = 100,
+    questions: Annotated[
+        Path | None,
+        typer.Option(help="Question file of the page (the one that the run names)."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Report a run, finished or not; write report.json and report.md."""
-    _show_report(run, save, as_json)
+    if not html and questions is not None:
+        raise typer.BadParameter("--questions is of the page; give --html with it")
+    if frames < 0:
+        raise typer.BadParameter(f"--frames is {frames}; it must be at least 0")
+    page = {"questions": questions, "n_strips": frames} if html else None
+    _show_report(run, save, as_json, page)
 
 
-def _show_report(run: Path, folder: Path | None, as_json: bool) -> None:
+def _show_report(
+    run: Path, folder: Path | None, as_json: bool, page: dict[str, Any] | None = None
+) -> None:
     from phasefusion.report import report as make_report
     from phasefusion.report.headline import missing_sentence
 
@@ -417,6 +439,8 @@ def _show_report(run: Path, folder: Path | None, as_json: bool) -> None:
         if folder is not None:
             raise
         print(f"phasefusion: warning: {error}", file=sys.stderr)
+    if page is not None:
+        paths = (*paths, made.save_html(run, folder, **page))
     if as_json:
         print(json.dumps(made.to_dict(), allow_nan=False))
         return

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -256,3 +257,12 @@ def checked_options(given: Sequence[str], where: str) -> tuple[str, ...]:
     if set(first_equal(options)) == {0}:
         raise DatasetError(f"{where}: all options read {options[0]!r}")
     return options
+
+
+def item_hash(item: Item) -> str:
+    """Return a short hash of a question, as run.json has it."""
+    facts = asdict(item) | {"video": Path(item.video).name}
+    if item.subtitles is not None and item.subtitles.path is not None:
+        facts["subtitles"]["path"] = Path(item.subtitles.path).name
+    text = json.dumps(facts, sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

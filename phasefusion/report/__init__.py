@@ -97,6 +97,30 @@ class Report:
             raise RecordError(f"{folder}: cannot be written: {error}") from error
         return paths
 
+    def save_html(
+        self, run: Any, folder: str | Path | None = None, **options: Any
+    ) -> Path:
+        """Write ``report.html``, one page that works offline.
+
+        Parameters
+        ----------
+        run : Run, str or Path
+            The run that this is the report of.
+        folder : str or Path, optional
+            Where the page goes; the run folder by default.
+        **options
+            ``questions``, ``n_strips`` and ``inline_bytes`` of
+            `phasefusion.report.html.write_html`, which also says what is raised.
+
+        Returns
+        -------
+        path : Path
+        """
+        from phasefusion.report.html import write_html
+
+        where = Path(getattr(run, "path", run))
+        return write_html(where, self.numbers, folder, **options)
+
     def _json(self) -> bytes:
         return orjson.dumps(
             self.numbers | {"timing": self.timing},

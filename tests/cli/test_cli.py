@@ -301,7 +301,7 @@ def test_info(call):
     code, out, _ = call("info", "--json")
     found = json.loads(out)
     assert code == 0
-    assert set(found["modules"]) == {"_core", "_frames", "_video"}
+    assert set(found["modules"]) == {"_core", "_cuda", "_frames", "_video"}
     assert "libavcodec" in found["phasefusion"]["ffmpeg"]
     code, text, _ = call("info")
     assert "libavcodec" in text
@@ -508,3 +508,20 @@ def test_demo_runs_the_shipped_model_and_resumes(call, tmp_path, monkeypatch):
     assert run["settings"]["scorer"]["model_type"] == "qwen2_5_vl"
     assert run["settings"]["scorer"]["torch"] == torch.__version__
     assert run["settings"]["scorer"]["prompt"]["text"].startswith("{question}")
+
+
+def test_report_as_a_page(call, scored, tmp_path):
+    scored("--out", tmp_path / "run")
+    run = tmp_path / "run"
+    code, out, _ = call("report", run, "--html", "--frames", "1", "--save", tmp_path)
+    assert code == 0
+    assert "report.html" in out
+    page = (tmp_path / "report.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "data:image/" in page
+    code, _, err = call("report", run, "--questions", "elsewhere.jsonl")
+    assert code == 2
+    assert "--html" in err
+    code, _, err = call("report", run, "--html", "--frames", "-1")
+    assert code == 2
+    assert "--frames is -1" in err

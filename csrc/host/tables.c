@@ -1,0 +1,277 @@
+/* tables.c - see tables.h. */
+#include "host/tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAKER_AXIS = 1, MAKER_OFFSETS };
+
+/* Four unsigned ints a word of taps. */
+enum { PACKED_BYTES = 16 };
+
+/* first (dst_px,), count (dst_px,), weight (dst_px, stride), one after the other. */
+typedef struct packed {
+    int32_t *first;
+    int32_t *count;
+    unsigned char *weight;
+    size_t n_byte;
+    size_t stride;
+} packed;
+
+/* An axis that changes nothing. */
+static pf_status
+make_identity(pf_axis *axis, int64_t n_px)
+{
+    *axis = (pf_axis){.src_px = n_px, .dst_px = n_px, .stride = 1, .n_tap_max = 1};
+    axis->first_px = calloc((size_t)n_px, sizeof *axis->first_px);
+    axis->n_tap = calloc((size_t)n_px, sizeof *axis->n_tap);
+    axis->weight = calloc((size_t)n_px, sizeof *axis->weight);
+    if (axis->first_px == NULL || axis->n_tap == NULL || axis->weight == NULL) {
+        pf_axis_free(axis);
+        return PF_ENOMEM;
+    }
+    for (int64_t x = 0; x < n_px; x++) {
+        axis->first_px[x] = (int32_t)x;
+        axis->n_tap[x] = 1;
+        axis->weight[x] = 1 << PF_WEIGHT_BITS;
+    }
+    return PF_OK;
+}
+
+/* Room for the table of an axis; weights start at a multiple of 16 bytes. */
+static pf_status
+allocate(packed *made, size_t n_output, size_t stride, size_t weight_bytes)
+{
+    const size_t head_bytes = (2 * sizeof(int32_t) * n_output + 15) / 16 * 16;
+    unsigned char *memory;
+    size_t n_byte;
+
+    if (!pf_mul_size(n_output, stride, &n_byte) ||
+            !pf_mul_size(n_byte, weight_bytes, &n_byte) ||
+            n_byte > SIZE_MAX - head_bytes) {
+        return PF_EOVERFLOW;
+    }
+    memory = calloc(1, head_bytes + n_byte);
+    if (memory == NULL) {
+        return PF_ENOMEM;
+    }
+    *made = (packed){.first = (int32_t *)(void *)memory,
+            .count = (int32_t *)(void *)memory + n_output,
+            .weight = memory + head_bytes,
+            .n_byte = head_bytes + n_byte,
+            .stride = stride};
+    return PF_OK;
+}
+
+static pf_status
+make_plain(const pf_axis *axis, packed *made)
+{
+    const size_t n = (size_t)axis->dst_px;
+    const pf_status st = allocate(made, n, axis->stride, sizeof *axis->weight);
+
+    if (st == PF_OK) {
+        memcpy(made->first, axis->first_px, n * sizeof *made->first);
+        memcpy(made->count, axis->n_tap, n * sizeof *made->count);
+        memcpy(made->weight, axis->weight, n * axis->stride * sizeof *axis->weight);
+    }
+    return st;
+}
+
+/* Byte t of three words, the three low bytes of a weight. */
+static void
+place_weight(uint32_t word[4], int32_t t, int32_t weight)
+{
+    for (int plane = 0; plane < 3; plane++) {
+        word[plane] |= ((uint32_t)weight >> 8 * plane & 255u) << 8 * t;
+    }
+}
+
+static pf_status
+make_packed(const pf_axis *axis, packed *made)
+{
+    const size_t stride = (size_t)axis->n_tap_max / 4 + 2;
+    const pf_status st = allocate(made, (size_t)axis->dst_px, stride, PACKED_BYTES);
+
+    if (st != PF_OK) {
+        return st;
+    }
+    for (size_t x = 0; x < (size_t)axis->dst_px; x++) {
+        const int32_t first = axis->first_px[x];
+        const int32_t end = first + axis->n_tap[x];
+        const int32_t *weight = axis->weight + x * axis->stride;
+        uint32_t *word = (uint32_t *)(void *)(made->weight + PACKED_BYTES * stride * x);
+
+        made->first[x] = first / 4;
+        made->count[x] = (end + 3) / 4 - first / 4;
+        for (int32_t p = first; p < end; p++) {
+            const int32_t at = p / 4 - first / 4;
+
+            place_weight(word + 4 * at, p % 4, weight[p - first]);
+        }
+    }
+    return PF_OK;
+}
+
+static pf_status
+make_axis(pf_axis_form form, int64_t src_px, int64_t dst_px, pf_filter filter,
+        packed *made)
+{
+    pf_axis axis = {0};
+    pf_status st = src_px == dst_px ? make_identity(&axis, src_px)
+                                    : pf_axis_init(&axis, src_px, dst_px, filter);
+
+    if (st == PF_OK) {
+        st = form == PF_AXIS_PLAIN ? make_plain(&axis, made) : make_packed(&axis, made);
+    }
+    pf_axis_free(&axis);
+    return st;
+}
+
+pf_status
+pf_tables_axis(pf_device *device, pf_axis_form form, int64_t src_px, int64_t dst_px,
+        pf_filter filter, pf_table **table, pf_failure *failure)
+{
+    const pf_table_key key = {
+            {MAKER_AXIS, (int64_t)form, src_px, dst_px, (int64_t)filter}};
+    packed made;
+    pf_status st;
+
+    *table = pf_device_find(device, &key);
+    if (*table != NULL) {
+        return PF_OK;
+    }
+    if (src_px < 1 || src_px > PF_AXIS_MAX_PX || dst_px < 1) {
+        return PF_EINVAL;
+    }
+    st = make_axis(form, src_px, dst_px, filter, &made);
+    if (st != PF_OK) {
+        return st;
+    }
+    st = pf_device_keep(device, &key, made.first, made.n_byte, table, failure);
+    if (st != PF_OK) {
+        free(made.first);
+        return st;
+    }
+    (*table)->host = made.first;
+    (*table)->n_item = dst_px;
+    (*table)->stride = (int64_t)made.stride;
+    return PF_OK;
+}
+
+pf_gpu_axis
+pf_tables_describe_axis(const pf_table *table, int64_t src_px)
+{
+    const size_t n = (size_t)table->n_item;
+    const size_t head_bytes = (2 * sizeof(int32_t) * n + 15) / 16 * 16;
+    const pf_device_address count = table->address + n * sizeof(int32_t);
+
+    return (pf_gpu_axis){.first = (const int *)table->address,
+            .count = (const int *)count,
+            .weight = (const void *)(table->address + head_bytes),
+            .stride = (int)table->stride,
+            .src_px = (int)src_px,
+            .dst_px = (int)table->n_item};
+}
+
+int64_t
+pf_tables_span(const pf_table *table, int64_t n)
+{
+    const int32_t *first = table->host;
+    const int32_t *count = first + table->n_item;
+    int64_t widest = 0;
+
+    for (int64_t i = 0; i < table->n_item; i += n) {
+        const int64_t last = i + n < table->n_item ? i + n - 1 : table->n_item - 1;
+        const int64_t span = (int64_t)first[last] + count[last] - first[i];
+
+        widest = span > widest ? span : widest;
+    }
+    return widest;
+}
+
+/* The layout, with the sides that stand for the whole picture filled in. */
+static pf_patch_layout
+layout_of(const pf_places *places, pf_size size)
+{
+    pf_patch_layout layout = places->patch;
+
+    if (layout.patch.height_px == 0) {
+        layout = (pf_patch_layout){size, 1, 1};
+    }
+    return layout;
+}
+
+int64_t
+pf_tables_channel_offset(const pf_places *places, pf_size size)
+{
+    const pf_patch_layout layout = layout_of(places, size);
+
+    return places->interleaved ? 1
+                               : layout.depth_frames * layout.patch.height_px *
+                                         layout.patch.width_px;
+}
+
+/* How far rows are apart for patch number i of a side, of blocks of merge of them. */
+static int64_t
+patch_rows(int64_t i, int64_t merge, int64_t block_rows, int64_t within_rows)
+{
+    return i / merge * block_rows + i % merge * within_rows;
+}
+
+static void
+fill_offsets(const pf_places *places, pf_size size, int64_t *x_offset)
+{
+    const pf_patch_layout layout = layout_of(places, size);
+    const pf_size patch = layout.patch;
+    const int64_t merge = layout.merge;
+    const int64_t row_values =
+            3 * layout.depth_frames * patch.height_px * patch.width_px;
+    const int64_t block_rows = merge * merge;
+    const int64_t across_rows = size.width_px / (patch.width_px * merge) * block_rows;
+    int64_t *y_offset = x_offset + size.width_px;
+
+    for (int64_t x = 0; x < size.width_px; x++) {
+        const int64_t rows = patch_rows(x / patch.width_px, merge, block_rows, 1);
+
+        x_offset[x] =
+                places->interleaved ? 3 * x : rows * row_values + x % patch.width_px;
+    }
+    for (int64_t y = 0; y < size.height_px; y++) {
+        const int64_t rows = patch_rows(y / patch.height_px, merge, across_rows, merge);
+
+        y_offset[y] = places->interleaved ? 3 * size.width_px * y
+                                          : rows * row_values + y % patch.height_px *
+                                                                        patch.width_px;
+    }
+}
+
+pf_status
+pf_tables_offsets(pf_device *device, const pf_places *places, pf_size size,
+        pf_table **table, pf_failure *failure)
+{
+    const pf_patch_layout layout = layout_of(places, size);
+    const pf_table_key key = {{MAKER_OFFSETS, places->interleaved, size.height_px,
+            size.width_px, layout.patch.height_px, layout.patch.width_px, layout.merge,
+            layout.depth_frames}};
+    const size_t n = (size_t)(size.height_px + size.width_px);
+    pf_patch_grid grid;
+    int64_t *offset;
+    pf_status st;
+
+    *table = pf_device_find(device, &key);
+    if (*table != NULL) {
+        return PF_OK;
+    }
+    st = pf_patches_plan(&layout, 1, size, &grid);
+    if (st != PF_OK) {
+        return st;
+    }
+    offset = calloc(n, sizeof *offset);
+    if (offset == NULL) {
+        return PF_ENOMEM;
+    }
+    fill_offsets(places, size, offset);
+    st = pf_device_keep(device, &key, offset, n * sizeof *offset, table, failure);
+    free(offset);
+    return st;
+}

@@ -1,0 +1,462 @@
+"""Resize and normalise frames on a GPU, bit for bit as the CPU does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phasefusion.cuda import arrays, runtime
+from phasefusion.cuda.sources import Source, YuvFrames, source_of
+from phasefusion.errors import FrameError
+from phasefusion.frames import Filter, FirstPass, _check_size, _resize_normalize
+
+__all__ = [
+    "DType",
+    "YuvFrames",
+    "normalise_table",
+    "resize",
+    "resize_normalize",
+    "resize_normalize_many",
+    "resize_patches",
+]
+
+DType: TypeAlias = Literal["float32", "float16", "bfloat16"]
+Variant: TypeAlias = Literal["auto", "plain", "tiled"]
+
+_CODES = {"float32": "f4", "float16": "f2", "bfloat16": "V2", "uint8": "u1"}
+
+
+def resize(
+    frames: Any,
+    size: tuple[int, int],
+    *,
+    filter: Filter = "bicubic",
+    first_pass: FirstPass = "auto",
+    out: Any = None,
+    stream: Any = None,
+    device: int = 0,
+) -> Any:
+    """Resize frames on a GPU to the bytes that `phasefusion.resize` gives.
+
+    Parameters
+    ----------
+    frames : array, shape (..., H, W, 3), uint8, or YuvFrames
+        On a GPU (torch, cupy, anything with DLPack or ``__cuda_array_interface__``),
+        where it stays, or a NumPy array, which travels there and back.
+    size : (int, int)
+        Height and width of the result in pixels.
+    filter, first_pass
+        As in `phasefusion.resize`.
+    out : array, shape (..., h, w, 3), uint8, optional
+        C-contiguous, of the same framework and device; not overlapping frames.
+    stream : int or stream, optional
+        The stream to work on; the current one of torch or cupy when not given, and
+        else the legacy one. Nothing waits for it: frames and result must live until
+        it has passed, which torch is told.
+    device : int, default 0
+        For NumPy arrays; others say where they are.
+
+    Returns
+    -------
+    resized : array, shape (..., h, w, 3), uint8
+        Of the framework and on the device that frames came from.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If there is no GPU, or no kernels for it.
+    DeviceMemoryError, DeviceError
+        If its memory is full, or it refuses.
+    FrameError
+        If an argument is not as described.
+    """
+    where = source_of(frames, size, filter, first_pass, stream, device)
+    shape = (*where.lead, *_check_size(size), 3)
+    places = (True, 0, 0, 1, 1)
+    return _run(
+        where, size, shape, "uint8", None, places, out, stream, filter, first_pass
+    )
+
+
+def resize_normalize(
+    frames: Any,
+    size: tuple[int, int],
+    *,
+    mean: ArrayLike,
+    std: ArrayLike,
+    filter: Filter = "bicubic",
+    first_pass: FirstPass = "auto",
+    dtype: DType = "float32",
+    out: Any = None,
+    stream: Any = None,
+    device: int = 0,
+) -> Any:
+    """Resize frames on a GPU and normalise them, as `phasefusion.resize_normalize`.
+
+    Parameters
+    ----------
+    frames, size, filter, first_pass, stream, device
+        As in `resize` of this module.
+    mean, std : three floats
+        Per channel, red first, in units of a picture scaled to [0, 1].
+    dtype : {"float32", "float16", "bfloat16"}
+        float32 is the CPU's bit for bit; the others are that, rounded to nearest even.
+        NumPy has no bfloat16.
+    out : array, shape (..., 3, h, w), of dtype, optional
+        C-contiguous, of the same framework and device; not overlapping frames.
+
+    Returns
+    -------
+    planes : array, shape (..., 3, h, w), of dtype
+        Of the framework and on the device that frames came from.
+
+    Raises
+    ------
+    BackendUnavailableError, DeviceMemoryError, DeviceError, FrameError
+        As `resize` of this module.
+    """
+    table = normalise_table(mean, std)
+    where = source_of(frames, size, filter, first_pass, stream, device)
+    shape = (*where.lead, 3, *_check_size(size))
+    places = (False, 0, 0, 1, 1)
+    return _run(
+        where, size, shape, dtype, table, places, out, stream, filter, first_pass
+    )
+
+
+def resize_normalize_many(
+    frames: Sequence[Any],
+    sizes: Sequence[tuple[int, int]],
+    *,
+    mean: ArrayLike,
+    std: ArrayLike,
+    filter: Filter = "bicubic",
+    first_pass: FirstPass = "auto",
+    dtype: DType = "float32",
+    stream: Any = None,
+    device: int = 0,
+) -> list[Any]:
+    """Resize arrays of many sizes on a GPU in few launches, each to a size of its own.
+
+    Parameters
+    ----------
+    frames : sequence of arrays, each (..., H, W, 3), uint8, or of YuvFrames
+        All of one framework, on one device and in one pixel format.
+    sizes : sequence of (int, int)
+        Height and width of each result.
+    mean, std, filter, first_pass, dtype, stream, device
+        As in `resize_normalize` of this module.
+
+    Returns
+    -------
+    list of arrays, each (..., 3, h, w), of dtype
+
+    Raises
+    ------
+    BackendUnavailableError, DeviceMemoryError, DeviceError, FrameError
+        As `resize` of this module.
+    """
+    table = normalise_table(mean, std)
+    if dtype not in _CODES:
+        raise FrameError(f"dtype must be one of float32, float16, bfloat16: {dtype!r}")
+    if len(frames) != len(sizes):
+        raise FrameError(f"{len(frames)} arrays of frames for {len(sizes)} sizes")
+    sources = [
+        source_of(array, size, filter, first_pass, stream, device)
+        for array, size in zip(frames, sizes, strict=True)
+    ]
+    if not sources:
+        return []
+    kinds = {(s.on_gpu, s.device, s.pixels, s.colour) for s in sources}
+    if len(kinds) > 1:
+        raise FrameError(
+            "frames must all be on one device, in one pixel format, matrix and range"
+        )
+    if not sources[0].on_gpu:
+        return [
+            _run(
+                source,
+                size,
+                (*source.lead, 3, *size),
+                dtype,
+                table,
+                (False, 0, 0, 1, 1),
+                None,
+                stream,
+                filter,
+                first_pass,
+            )
+            for source, size in zip(sources, sizes, strict=True)
+        ]
+    made = [
+        _Result(source, (*source.lead, 3, *_check_size(size)), dtype, None, stream)
+        for source, size in zip(sources, sizes, strict=True)
+    ]
+    jobs = np.concatenate(
+        [
+            _jobs(source, size, result.address, result.item_bytes, (False, 0, 0, 1, 1))
+            for source, size, result in zip(sources, sizes, made, strict=True)
+        ]
+    )
+    _queue(sources[0], made[0].stream, jobs, table, dtype, filter, first_pass)
+    for source, result in zip(sources, made, strict=True):
+        arrays.keep_until(made[0].stream or 0, source.like, result.array)
+    return [result.array for result in made]
+
+
+def resize_patches(
+    frames: Any,
+    size: tuple[int, int],
+    *,
+    table: NDArray[np.float32],
+    patch: int,
+    merge: int = 1,
+    depth: int = 1,
+    filter: Filter = "bicubic",
+    first_pass: FirstPass = "auto",
+    dtype: DType = "float32",
+    out: Any = None,
+    stream: Any = None,
+    device: int = 0,
+) -> Any:
+    """Resize frames on a GPU and cut them into the rows that vision towers read.
+
+    Parameters
+    ----------
+    frames : array, shape (n, H, W, 3), uint8, or YuvFrames
+    size : (int, int)
+        Multiples of ``patch * merge``.
+    table : ndarray, shape (3, 256), float32
+        What byte v of channel c becomes, so that any arithmetic is met bit for bit;
+        `normalise_table` makes that of `resize_normalize`.
+    patch, merge, depth : int
+        Side of a patch in pixels, patches a side of a merged block, frames a patch. The
+        last frame counts as often as it takes to fill the last patch.
+    filter, first_pass, dtype, out, stream, device
+        As in `resize_normalize` of this module.
+
+    Returns
+    -------
+    rows : array, shape (t * h/patch * w/patch, 3 * depth * patch * patch), of dtype
+        In the order of `phasefusion.pixels.to_qwen_patches`.
+
+    Raises
+    ------
+    BackendUnavailableError, DeviceMemoryError, DeviceError, FrameError
+        As `resize` of this module.
+    """
+    table = np.ascontiguousarray(table, np.float32)
+    if table.shape != (3, 256):
+        raise FrameError(f"table must have shape (3, 256), got {table.shape}")
+    height, width = _check_size(size)
+    side = patch * merge
+    if min(patch, merge, depth) < 1 or height % side or width % side:
+        raise FrameError(
+            f"size {size} must be multiples of patch * merge = {patch} * {merge}, and "
+            f"depth {depth} at least 1"
+        )
+    where = source_of(frames, size, filter, first_pass, stream, device)
+    if len(where.lead) != 1:
+        raise FrameError(f"frames must have shape (n, H, W, 3), got {where.lead} first")
+    row_values = 3 * depth * patch * patch
+    n_rows = -(-where.lead[0] // depth) * (height // patch) * (width // patch)
+    places = (False, patch, patch, merge, depth)
+    return _run(
+        where,
+        size,
+        (n_rows, row_values),
+        dtype,
+        table,
+        places,
+        out,
+        stream,
+        filter,
+        first_pass,
+    )
+
+
+def normalise_table(mean: ArrayLike, std: ArrayLike) -> NDArray[np.float32]:
+    """Return what `phasefusion.resize_normalize` makes of every byte, (3, 256) float32.
+
+    Examples
+    --------
+    >>> normalise_table([0.5] * 3, [0.5] * 3)[0, [0, 255]]
+    array([-1.,  1.], dtype=float32)
+    """
+    every = np.arange(256, dtype=np.uint8)[None, :, None].repeat(3, 2)
+    planes = _resize_normalize(
+        every,
+        (1, 256),
+        mean=mean,
+        std=std,
+        filter="bicubic",
+        first_pass="auto",
+        out=None,
+        threads=1,
+        level="scalar",
+    )
+    return planes[:, 0, :]
+
+
+def _bits_of(table: NDArray[np.float32], dtype: str) -> Any:
+    """Return the bit patterns of the values in that type."""
+    if dtype == "float32":
+        return table.view(np.uint32)
+    if dtype == "float16":
+        with np.errstate(over="ignore"):
+            return table.astype(np.float16).view(np.uint16)
+    bits = table.view(np.uint32).astype(np.uint64)
+    rounded = bits + 0x7FFF + (bits >> np.uint64(16) & np.uint64(1))
+    return (rounded >> np.uint64(16)).astype(np.uint16)  # finite, so no NaN turns Inf
+
+
+class _Result:
+    """Memory for a result, of the caller's framework."""
+
+    def __init__(
+        self, where: Source, shape: tuple[int, ...], dtype: str, out: Any, stream: Any
+    ) -> None:
+        self.item_bytes = int(_CODES[dtype][1])
+        self.stream: int | None = None  # of the host: waits for everything
+        if not where.on_gpu:
+            self.array, self.address, self.keeper = _host_out(where, shape, dtype, out)
+            return
+        self.stream = arrays.stream_of(where.like, stream)
+        self.array = arrays.empty_like(where.like, shape, dtype) if out is None else out
+        view = arrays.view(self.array, self.stream, "out")
+        _check_out(view, shape, dtype, where)
+        self.address, self.keeper = view.address, view.keeper
+
+
+def _run(
+    where: Source,
+    size: tuple[int, int],
+    shape: tuple[int, ...],
+    dtype: str,
+    table: NDArray[np.float32] | None,
+    places: tuple[bool, int, int, int, int],
+    out: Any,
+    stream: Any,
+    filter: str,
+    first_pass: str,
+    variant: Variant = "auto",
+) -> Any:
+    """Make one result."""
+    if dtype not in _CODES:
+        names = "float32, float16, bfloat16"
+        raise FrameError(f"dtype must be one of {names}; got {dtype!r}")
+    runtime.device(where.device)  # before anything is allocated
+    made = _Result(where, shape, dtype, out, stream)
+    jobs = _jobs(where, size, made.address, made.item_bytes, places)
+    _queue(where, made.stream, jobs, table, dtype, filter, first_pass, places, variant)
+    if made.stream is not None:
+        arrays.keep_until(made.stream, where.like, made.array)
+    return made.array
+
+
+def _queue(
+    where: Source,
+    stream: int | None,
+    jobs: NDArray[np.int64],
+    table: NDArray[np.float32] | None,
+    dtype: str,
+    filter: str,
+    first_pass: str,
+    places: tuple[bool, int, int, int, int] = (False, 0, 0, 1, 1),
+    variant: Variant = "auto",
+) -> None:
+    from phasefusion import _cuda
+
+    bits = None if table is None else np.ascontiguousarray(_bits_of(table, dtype))
+    ready = runtime.device(where.device)
+    with runtime.translated(f"resizing {len(jobs)} frames"):
+        _cuda.resize(
+            ready.handle,
+            stream,
+            where.pixels,
+            where.colour,
+            jobs,
+            bits,
+            places,
+            filter,
+            first_pass,
+            variant,
+        )
+
+
+def _jobs(
+    where: Source,
+    size: tuple[int, int],
+    address: int,
+    item_bytes: int,
+    places: tuple[bool, int, int, int, int],
+) -> NDArray[np.int64]:
+    """Return one row a frame, as `_cuda.resize` wants them."""
+    _, patch_height, patch_width, _, depth = places
+    planes = where.planes
+    missing = -len(planes) % depth
+    if missing:
+        planes = np.concatenate([planes, planes[-1:].repeat(missing, 0)])
+    index = np.arange(len(planes), dtype=np.int64)
+    frame_bytes = 3 * size[0] * size[1] * item_bytes
+    within = patch_height * patch_width * item_bytes
+    jobs = np.zeros((len(planes), 10), np.int64)
+    jobs[:, :3] = planes
+    jobs[:, 3:5] = where.row_bytes
+    jobs[:, 5:7] = where.size
+    jobs[:, 7:9] = size
+    jobs[:, 9] = address + index // depth * depth * frame_bytes + index % depth * within
+    return jobs
+
+
+def _check_out(
+    view: arrays.DeviceArray, shape: tuple[int, ...], dtype: str, where: Source
+) -> None:
+    code = _CODES[dtype]
+    if view.shape != shape or view.dtype != code:
+        raise FrameError(
+            f"out must be {dtype} of shape {shape}, got {view.dtype} of shape "
+            f"{view.shape}"
+        )
+    if view.strides != arrays._tight(shape, int(code[1])) and 0 not in shape:
+        raise FrameError(f"out must be C-contiguous, got strides {view.strides}")
+    if view.device != where.device:
+        raise FrameError(
+            f"out lies on device {view.device}, frames on device {where.device}"
+        )
+
+
+def _host_out(
+    where: Source, shape: tuple[int, ...], dtype: str, out: Any
+) -> tuple[Any, int, Any]:
+    """Return the result in the host's memory, its address, and what keeps it."""
+    if out is None and arrays.is_torch(where.like):
+        out = arrays.empty_like(where.like, shape, dtype)
+    if arrays.is_torch(out):
+        if tuple(out.shape) != shape or str(out.dtype) != f"torch.{dtype}":
+            raise FrameError(
+                f"out must be {dtype} of shape {shape}, got {out.dtype} of shape "
+                f"{tuple(out.shape)}"
+            )
+        if not out.is_contiguous() or out.is_cuda:
+            raise FrameError("out must be contiguous, and on the CPU as frames are")
+        return out, int(out.data_ptr()), out
+    if dtype == "bfloat16":
+        raise FrameError("NumPy has no bfloat16; give a tensor of torch, or float16")
+    if out is None:
+        out = np.empty(shape, dtype)
+    elif not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != dtype:
+        got = getattr(out, "dtype", type(out).__name__)
+        raise FrameError(
+            f"out must be a NumPy array of {dtype} and shape {shape}, got {got} of "
+            f"shape {getattr(out, 'shape', None)}"
+        )
+    flags = out.flags
+    if not (flags.c_contiguous and flags.writeable and flags.aligned):
+        raise FrameError("out must be C-contiguous, aligned and writable")
+    if any(np.may_share_memory(out, keeper) for keeper in where.keepers):
+        raise FrameError("out must not share memory with frames")
+    return out, int(out.ctypes.data), out

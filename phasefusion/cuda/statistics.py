@@ -1,0 +1,222 @@
+"""Exact sums on a GPU: bootstraps, Gram matrices, distances of frames.
+
+The two products are made by cuBLAS, which is opened when they are first asked for:
+``PHASEFUSION_CUBLAS`` names the library, else it is the one that is loaded already
+(that of torch), one of a Python package, or the system's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sysconfig
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from phasefusion._install import remedy
+from phasefusion.cuda import arrays, runtime
+from phasefusion.errors import BackendUnavailableError, FrameError, StatisticsError
+
+__all__ = ["bootstrap_sums", "frame_distance", "gram"]
+
+_NAMES = ("libcublas.so.13", "libcublas.so.12")
+_FOLDERS = ("nvidia/cu13/lib", "nvidia/cublas/lib")
+_lock = threading.Lock()
+_opened: dict[tuple[str, int], Any] = {}
+
+
+def _find_blas() -> str:
+    """Return the path or name of cuBLAS."""
+    wanted = os.environ.get("PHASEFUSION_CUBLAS")
+    if wanted is not None:
+        return wanted
+    for name in _NAMES:
+        try:
+            ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        except OSError:
+            continue
+        return name
+    for root in sorted({sysconfig.get_paths()[key] for key in ("purelib", "platlib")}):
+        for folder in _FOLDERS:
+            for name in _NAMES:
+                path = Path(root, folder, name)
+                if path.is_file():
+                    return str(path)
+    return _NAMES[0]
+
+
+def _blas(ready: runtime.Device) -> Any:
+    from phasefusion import _cuda
+
+    path = _find_blas()
+    with _lock:
+        key = (path, id(ready.handle))
+        if key not in _opened:
+            try:
+                _opened[key] = _cuda.blas(ready.handle, path)
+            except RuntimeError as error:
+                raise BackendUnavailableError(
+                    f"{error.args[0]}; {remedy('nvidia-cublas')}"
+                ) from error
+        return _opened[key]
+
+
+def bootstrap_sums(
+    values: ArrayLike, *, n_resamples: int, seed: int, device: int = 0
+) -> NDArray[np.int64]:
+    """Sum many columns over clusters drawn with replacement, exactly.
+
+    The clusters are those that the CPU's resampling draws for the seed, so intervals do
+    not depend on where they are computed. It pays from about a hundred columns.
+
+    Parameters
+    ----------
+    values : integers, shape (n, k)
+        From -256 to 256, and n times the greatest at most 2^24: counts and values are
+        then exact in bfloat16 and all sums in float32.
+    n_resamples : int
+    seed : int, from 0 to 2^64 - 1
+    device : int, default 0
+
+    Returns
+    -------
+    sums : ndarray, shape (n_resamples, k), int64
+
+    Raises
+    ------
+    StatisticsError
+        If values are not as described, or a sum would not be exact.
+    BackendUnavailableError
+        If there is no GPU or no cuBLAS.
+    """
+    from phasefusion import _cuda
+
+    given = np.asarray(values)
+    if given.dtype.kind not in "iub" or given.ndim != 2 or 0 in given.shape:
+        raise StatisticsError(
+            f"values must be integers of shape (n, k), got {given.dtype} of shape "
+            f"{given.shape}"
+        )
+    given = given.astype(np.int64)
+    greatest = int(np.abs(given).max())
+    if greatest > 256 or greatest * given.shape[0] > 2**24:
+        raise StatisticsError(
+            f"values reach {greatest} over {given.shape[0]} clusters; exact sums need "
+            "at most 256, and their product at most 2**24"
+        )
+    if not 0 <= seed < 2**64 or n_resamples < 0:
+        raise StatisticsError("seed must be in 0..2**64-1 and n_resamples at least 0")
+    ready = runtime.device(device)
+    blas = _blas(ready)
+    try:
+        with runtime.translated(f"{n_resamples} resamples"):
+            return _cuda.bootstrap(
+                ready.handle, blas, given.astype(np.int16), seed, n_resamples
+            )
+    except ValueError as error:
+        raise StatisticsError(
+            f"{given.shape[0]} clusters are too many for the GPU, or one was drawn "
+            "more than 256 times"
+        ) from error
+
+
+def gram(values: NDArray[np.int8], *, device: int = 0) -> NDArray[np.int32]:
+    """Products of all pairs of rows, exactly, for many groups at once.
+
+    Parameters
+    ----------
+    values : ndarray, shape (..., n, d), int8
+        Such as the bytes of small frames minus 128; d at most 2^17.
+    device : int, default 0
+
+    Returns
+    -------
+    gram : ndarray, shape (..., n, n), int32
+        Squared distances are ``g[i, i] + g[j, j] - 2 g[i, j]``.
+
+    Raises
+    ------
+    StatisticsError
+        If values are not as described.
+    BackendUnavailableError
+        If there is no GPU or no cuBLAS.
+    """
+    from phasefusion import _cuda
+
+    given = np.asarray(values)
+    if given.dtype != np.int8 or given.ndim < 2 or 0 in given.shape:
+        raise StatisticsError(
+            f"values must be int8 of shape (..., n, d), got {given.dtype} of shape "
+            f"{given.shape}"
+        )
+    if given.shape[-1] > 2**17:
+        raise StatisticsError(f"rows of {given.shape[-1]} values may overflow int32")
+    *lead, n, d = given.shape
+    groups = np.ascontiguousarray(given).reshape(-1, n, d)
+    ready = runtime.device(device)
+    blas = _blas(ready)
+    with runtime.translated(f"Gram matrices of {len(groups)} groups"):
+        made = _cuda.gram(ready.handle, blas, groups)
+    return made.reshape(*lead, n, n)
+
+
+def frame_distance(
+    a: Any, b: Any, metric: str = "absolute", *, stream: Any = None
+) -> NDArray[np.float64]:
+    """Distances of pairs of frames on a GPU, bit for bit the CPU's.
+
+    Parameters
+    ----------
+    a, b : arrays on a GPU, shape (..., H, W, 3), uint8, C-contiguous
+    metric : {"absolute", "rms", "histogram"}
+        As in `phasefusion.stats.visual_distinctness`.
+    stream : optional
+        As in `phasefusion.cuda.resize`; the call waits for it.
+
+    Returns
+    -------
+    distance : ndarray, shape (...), float64
+
+    Raises
+    ------
+    FrameError
+        If the arrays are not as described.
+    BackendUnavailableError, DeviceMemoryError, DeviceError
+        As `phasefusion.cuda.resize`.
+    """
+    from phasefusion import _cuda
+
+    if metric not in ("absolute", "rms", "histogram"):
+        raise FrameError(f"metric must be absolute, rms or histogram; got {metric!r}")
+    handle = arrays.stream_of(a, stream)
+    views = [arrays.view(array, handle, name) for array, name in ((a, "a"), (b, "b"))]
+    shape = views[0].shape
+    for view in views:
+        tight = arrays._tight(shape, 1)
+        if view.shape != shape or view.dtype != "u1" or view.strides != tight:
+            raise FrameError(
+                "a and b must be C-contiguous uint8 arrays of one shape, got "
+                f"{view.dtype} of shape {view.shape} and strides {view.strides} beside "
+                f"{shape}"
+            )
+    if len(shape) < 3 or shape[-1] != 3 or 0 in shape[-3:]:
+        raise FrameError(f"a and b must have shape (..., H, W, 3), got {shape}")
+    if views[0].device != views[1].device:
+        raise FrameError("a and b must lie on one device")
+    n_px = shape[-3] * shape[-2]
+    n_pairs = int(np.prod(shape[:-3]))
+    ready = runtime.device(views[0].device)
+    with runtime.translated(f"comparing {n_pairs} pairs of frames"):
+        sums = _cuda.distance_sums(
+            ready.handle, handle, views[0].address, views[1].address, n_pairs, n_px
+        )
+    if metric == "histogram":
+        made = sums[:, 2] / (6.0 * n_px)
+    else:
+        mean = sums[:, int(metric == "rms")] / float(3 * n_px)
+        made = (np.sqrt(mean) if metric == "rms" else mean) / 255.0
+    return np.asarray(made.reshape(shape[:-3]), np.float64)

@@ -1,0 +1,171 @@
+"""The report as one HTML file that works offline: overview, questions, film strips."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from phasefusion.errors import RecordError, UsageError
+from phasefusion.records import read_passes, read_run
+from phasefusion.report.headline import headline
+from phasefusion.report.html.data import heat_maps, page_data
+from phasefusion.report.html.plots import plots
+from phasefusion.report.html.questions import QuestionTexts, find_questions
+from phasefusion.report.html.strips import Strip, film_strips
+from phasefusion.report.sections import sections
+from phasefusion.report.table import build
+
+__all__ = ["HTML_FILE", "write_html"]
+
+HTML_FILE = "report.html"
+#: Pictures of more bytes together lie beside the file instead of in it.
+INLINE_BYTES = 8_000_000
+FILES_FOLDER = "report_files"
+
+
+def write_html(
+    run: str | Path,
+    numbers: Mapping[str, Any],
+    folder: str | Path | None = None,
+    *,
+    questions: str | Path | None = None,
+    n_strips: int = 100,
+    inline_bytes: int = INLINE_BYTES,
+) -> Path:
+    """Write ``report.html`` of a run.
+
+    Parameters
+    ----------
+    run : str or Path
+        The run folder.
+    numbers : mapping
+        `Report.numbers` of the same run.
+    folder : str or Path, optional
+        Where the file goes; the run folder by default.
+    questions : str or Path, optional
+        The question file; by default the one that the run names, where it still lies
+        there. Without it questions are shown by their ids, and no frames.
+    n_strips : int, default 100
+        Questions that get film strips, the least stable first; their videos are
+        decoded.
+    inline_bytes : int, default 8,000,000
+        Pictures of more bytes together are written to the folder ``report_files``
+        beside the file, and loaded when they are looked at.
+
+    Returns
+    -------
+    path : Path
+        Of the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no run, or no such question file.
+    UsageError
+        If a number is negative.
+    RecordError
+        If the run is damaged, or the file cannot be written.
+    DatasetError
+        If `questions` is given and cannot be read.
+    """
+    for name, value in (("n_strips", n_strips), ("inline_bytes", inline_bytes)):
+        if value < 0:
+            raise UsageError(f"{name} is {value}; it must be at least 0")
+    run = Path(run)
+    folder = run if folder is None else Path(folder)
+    described = read_run(run)
+    settings = described.get("settings", {})
+    passes = read_passes(run)
+    table = build(passes, settings)
+    texts = find_questions(described, questions)
+    data = page_data(passes, table, settings, texts)
+    strips = film_strips(run, data["items"], texts, n_strips)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        data["strips"] = _placed(strips, folder, inline_bytes)
+        page = _render(numbers, data, plots(numbers, table), heat_maps(table), texts)
+        path = folder / HTML_FILE
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise RecordError(f"{folder}: cannot be written: {error}") from error
+    return path
+
+
+def _placed(
+    strips: Sequence[Strip], folder: Path, inline_bytes: int
+) -> dict[str, list[dict[str, Any]]]:
+    """Give strips by item, with pictures as data or as files beside the page."""
+    pictures = {one.picture.name: one.picture for one in strips if one.picture}
+    linked = sum(len(one.data) for one in pictures.values()) > inline_bytes
+    beside = folder / FILES_FOLDER
+    if beside.is_dir():  # of an earlier report, which the file no longer names
+        shutil.rmtree(beside)
+    if linked:
+        beside.mkdir()
+        for picture in pictures.values():
+            (beside / picture.name).write_bytes(picture.data)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for one in strips:
+        entry = one.to_dict()
+        if one.picture:
+            entry["source"] = (
+                f"{FILES_FOLDER}/{one.picture.name}"
+                if linked
+                else f"data:{one.picture.kind};base64,"
+                + base64.b64encode(one.picture.data).decode()
+            )
+        found.setdefault(str(one.item), []).append(entry)
+    return found
+
+
+def _render(
+    numbers: Mapping[str, Any],
+    data: Mapping[str, Any],
+    figures: Sequence[Mapping[str, str]],
+    heats: Sequence[Mapping[str, Any]],
+    texts: QuestionTexts,
+) -> str:
+    import jinja2
+    from markupsafe import Markup
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("phasefusion.report.html"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    loader = jinja2.PackageLoader("phasefusion.report.html")
+    script, _, _ = loader.get_source(environment, "page.js")
+    style, _, _ = loader.get_source(environment, "page.css")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    card = {name: value for name, value in numbers["card"].items() if name != "text"}
+    return environment.get_template("page.html.jinja").render(
+        protocol=numbers["protocol"],
+        headline=headline(numbers),
+        sections=sections(numbers),
+        card_text=numbers["card"]["text"],
+        card=orjson.dumps(card, option=orjson.OPT_INDENT_2).decode(),
+        plots=[{**one, "svg": Markup(one["svg"])} for one in figures],  # ours
+        heats=heats,
+        texts_note=texts.note,
+        script=Markup(script),
+        style=Markup(style),
+        script_hash=digest,
+        data=Markup(inert_json(data)),
+    )
+
+
+def inert_json(value: Any) -> str:
+    """JSON that stays inside its script element, whatever the texts in it say."""
+    text = orjson.dumps(value).decode()
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text

@@ -1,0 +1,275 @@
+"""The page as a file: what is in it, what cannot be, and where pictures lie."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from html_runs import HOSTILE, run_with_questions
+
+from phasefusion import tinyvlm
+from phasefusion.datasets import load_questions
+from phasefusion.datasets.item import item_hash
+from phasefusion.errors import RecordError, UsageError
+from phasefusion.records import read_passes, read_run
+from phasefusion.report import report
+from phasefusion.report.html import inert_json
+from phasefusion.report.html.data import heat_maps, page_data
+from phasefusion.report.html.questions import find_questions
+from phasefusion.report.table import build
+
+CLIP = tinyvlm.questions_path().parent / "clip-000.mp4"
+
+
+def data_of(path):
+    page = path.read_text(encoding="utf-8")
+    found = re.findall(
+        r'<script id="data" type="application/json">(.*?)</script>', page
+    )
+    assert len(found) == 1
+    return page, json.loads(found[0])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    run_with_questions(folder, clip=CLIP, drop={(3, "phase", False, 1, 2)})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(run):
+    return data_of(report(run).save_html(run))
+
+
+def test_hostile_texts_are_data(page):
+    text, data = page
+    assert data["items"][0]["question"] == HOSTILE
+    assert data["items"][0]["options"][0] == HOSTILE + " option"
+    assert "window.hacked" in text
+    assert "<script>window.hacked" not in text
+    assert "<img src=x" not in text
+    assert text.count("<script") == text.count("</script>") == 2
+
+
+def test_hostile_type_and_protocol(tmp_path):
+    run_with_questions(tmp_path, n_items=4)
+    path = tmp_path / "passes.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(row | {"type": HOSTILE}) + "\n" for row in rows))
+    text, data = data_of(report(tmp_path).save_html(tmp_path))
+    assert data["items"][0]["type"] == HOSTILE
+    assert text.count("<script") == text.count("</script>") == 2
+    assert "<img src=x" not in text
+
+
+@pytest.mark.parametrize("text", ["</script>", "<!--", "&lt;", "\u2028\u2029", '"\\'])
+def test_inert_json(text):
+    made = inert_json({"a": text})
+    assert json.loads(made) == {"a": text}
+    assert not set(made) & set("<>&\u2028\u2029")
+
+
+def test_nothing_can_be_fetched(page):
+    text, _ = page
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert policy[1].startswith("default-src 'none'; script-src 'sha256-")
+    without_data = re.sub(r'<script id="data".*?</script>', "", text)
+    addresses = set(re.findall(r"https?://[^\s\"'<>)]*", without_data))
+    names = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert addresses <= names  # names of vocabularies, which nobody loads
+    assert not re.search(r"<(link|iframe|object|embed|base)\b|@import", without_data)
+    assert not re.search(
+        r"\b(fetch|XMLHttpRequest|WebSocket|import)\s*\(", without_data
+    )
+
+
+def test_posteriors_are_those_of_the_passes(run, page):
+    _, data = page
+    passes = [
+        json.loads(line) for line in (run / "passes.jsonl").read_text().splitlines()
+    ]
+    for i in (0, 5):
+        item = data["items"][i]
+        of_item = [
+            row
+            for row in passes
+            if row["question_id"] == item["id"]
+            and row["arm"] == "phase"
+            and not row["shifted"]
+        ]
+        total = np.zeros(item["k"])
+        for row in of_item:
+            content = np.empty(item["k"])
+            content[row["order"]] = np.exp(row["logprobs"])
+            content /= content.sum()
+            total += content
+            m = item["orders"].index(row["order"])
+            shown = item["posteriors"][row["phase_index"]][m]
+            assert np.abs(np.array(shown) - 1000 * content).max() <= 0.5 + 1e-6
+            answer = item["answers"][f"phase {row['phase_index']}"][m]
+            assert answer == row["answer"]
+        fused = 1000 * total / len(of_item)
+        assert np.abs(np.array(item["fused"]) - fused).max() <= 0.5 + 1e-6
+
+
+def test_missing_passes_are_none(page):
+    item = page[1]["items"][3]
+    assert item["missing"] == 1
+    assert item["posteriors"][1][2] == [-1] * item["k"]
+    assert item["answers"]["phase 1"][2] == -1
+    assert item["phase_flip"] is None
+
+
+def test_strips(page):
+    _, data = page
+    strips = data["strips"]["0"]
+    assert [one["phase"] for one in strips] == [0, 1, 2]
+    assert strips[1]["frames"] == [1, 4, 7, 10]
+    assert all(one["source"].startswith("data:image/") for one in strips)
+    assert strips[0]["w"] % 4 == 0
+    assert max(strips[0]["w"] // 4, strips[0]["h"]) == 112
+
+
+def test_a_missing_video_is_said_in_place(page):
+    strips = page[1]["strips"]["1"]
+    assert len(strips) == 3
+    assert all("source" not in one and "gone-1.mp4" in one["note"] for one in strips)
+
+
+def test_strips_go_to_the_least_stable(run, tmp_path):
+    _, data = data_of(report(run).save_html(run, tmp_path, n_strips=2))
+    flips = [item["phase_flip"] or 0 for item in data["items"]]
+    chosen = [int(i) for i in data["strips"]]
+    assert len(chosen) == 2
+    assert all(flips[i] == max(flips) for i in chosen)
+    _, data = data_of(report(run).save_html(run, tmp_path, n_strips=0))
+    assert data["strips"] == {}
+
+
+def test_pictures_beside_the_page(run, tmp_path):
+    made = report(run)
+    text, data = data_of(made.save_html(run, tmp_path, inline_bytes=0))
+    sources = {
+        one["source"]
+        for strips in data["strips"].values()
+        for one in strips
+        if "source" in one
+    }
+    assert len(sources) == 3  # one clip, three phases, shared by the questions
+    for source in sources:
+        assert (tmp_path / source).read_bytes()[:2] in (b"\xff\xd8", b"\x89P")
+    assert "data:image" not in text
+    made.save_html(run, tmp_path)
+    assert not (tmp_path / "report_files").exists()
+
+
+def test_heat_maps(run):
+    described = read_run(run)
+    passes = read_passes(run)
+    table = build(passes, described["settings"])
+    heats = heat_maps(table)
+    rows = [
+        json.loads(line) for line in (run / "passes.jsonl").read_text().splitlines()
+    ]
+    lacking = {row["question_id"] for row in rows if row["answer"] is None}
+    data = page_data(passes, table, described["settings"], find_questions({}))
+    n_orders = heats[0]["orders"]
+    right = [
+        [
+            item["answers"]["phase 2"][m] == item["gold"]
+            for item in data["items"]
+            if item["id"] not in lacking
+        ]
+        for m in range(n_orders)
+    ]
+    shown = [cell["text"] for cell in heats[0]["rows"][2]["cells"]]
+    assert shown == [f"{100 * np.mean(column):.1f}" for column in right]
+    assert heats[0]["n"] == len(data["items"]) - len(lacking)
+
+
+@pytest.mark.parametrize("protocol", ["quick", "stableeval"])
+def test_other_protocols(tmp_path, protocol):
+    run_with_questions(tmp_path, protocol=protocol, n_items=6)
+    _, data = data_of(report(tmp_path).save_html(tmp_path))
+    assert len(data["items"]) == 6
+    assert ("posteriors" in data["items"][0]) == (protocol == "stableeval")
+
+
+def test_a_run_without_answers(tmp_path):
+    run_with_questions(tmp_path, n_items=3, drop="all")
+    _, data = data_of(report(tmp_path).save_html(tmp_path))
+    assert [item["answer"] for item in data["items"]] == [-1, -1, -1]
+    assert [item["margin"] for item in data["items"]] == [None, None, None]
+
+
+def test_generated_answers(tmp_path):
+    run_with_questions(tmp_path, n_items=4)
+    path = tmp_path / "passes.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        row |= {"path": "generate", "logprobs": None, "text": "so I think"}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _, data = data_of(report(tmp_path).save_html(tmp_path))
+    assert data["main"] == "vote"
+    assert all("posteriors" not in item for item in data["items"])
+    assert all(item["answer"] >= 0 for item in data["items"])
+
+
+def test_a_run_without_its_questions(tmp_path):
+    run_with_questions(tmp_path, n_items=4).unlink()
+    text, data = data_of(report(tmp_path).save_html(tmp_path))
+    assert "cannot be read" in text
+    assert data["items"][0]["question"] == ""
+    assert data["strips"] == {}
+
+
+def test_questions_given(run, tmp_path):
+    questions = tmp_path / "moved.jsonl"
+    questions.write_text((run / "questions.jsonl").read_text())
+    _, data = data_of(
+        report(run).save_html(run, tmp_path, questions=questions, n_strips=0)
+    )
+    assert data["items"][2]["question"] == "What happens in number 2?"
+    with pytest.raises(FileNotFoundError):
+        report(run).save_html(run, tmp_path, questions=tmp_path / "none.jsonl")
+
+
+def test_changed_questions_are_not_shown(tmp_path):
+    questions = run_with_questions(tmp_path, n_items=4)
+    path = tmp_path / "run.json"
+    described = json.loads(path.read_text())
+    same = load_questions(questions, check_videos=False)
+    hashes = {one.question_id: item_hash(one) for one in same}
+    described["questions"]["items"] = {"made": hashes | {"q2": "0" * 12}}
+    path.write_text(json.dumps(described))
+    text, data = data_of(report(tmp_path).save_html(tmp_path))
+    assert "others than those that were scored: 1." in text
+    assert [bool(item["question"]) for item in data["items"]] == [1, 1, 0, 1]
+
+
+def test_the_same_page_twice(run, tmp_path):
+    made = report(run)
+    first = made.save_html(run, tmp_path / "a").read_bytes()
+    assert made.save_html(run, tmp_path / "b").read_bytes() == first
+
+
+def test_refused(run, tmp_path):
+    made = report(run)
+    with pytest.raises(UsageError, match="n_strips is -1"):
+        made.save_html(run, tmp_path, n_strips=-1)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RecordError, match="cannot be written"):
+        made.save_html(run, tmp_path / "file", n_strips=0)
+
+
+def test_plots_follow_the_page(page):
+    pytest.importorskip("matplotlib")
+    text, _ = page
+    svgs = re.findall(r"<svg .*?</svg>", text, flags=re.S)
+    assert len(svgs) == 4
+    assert all("var(--ink)" in svg for svg in svgs)
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    for reference in re.findall(r'(?:url\(#|xlink:href="#)([^")]+)', text):
+        assert reference in ids

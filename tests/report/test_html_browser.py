@@ -1,0 +1,239 @@
+"""The page in a real browser: Chromium, driven by Playwright; skipped without."""
+
+import io
+import json
+import shutil
+import time
+
+import numpy as np
+import pytest
+from html_runs import HOSTILE, run_with_questions
+
+from phasefusion import tinyvlm
+from phasefusion.report import report
+
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CLIP = tinyvlm.questions_path().parent / "clip-000.mp4"
+LARGE = 3000
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        try:
+            made = driver.chromium.launch(
+                executable_path=CHROMIUM, args=["--no-sandbox"]
+            )
+        except playwright.Error as error:
+            pytest.skip(f"no Chromium: {str(error).splitlines()[0]}")
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    run_with_questions(folder, clip=CLIP)
+    return report(folder).save_html(folder)
+
+
+@pytest.fixture
+def open_page(browser):
+    """Open a file; afterwards fail on errors, console messages and other requests."""
+    said, asked, contexts = [], [], []
+
+    def opened(path, **options):
+        context = browser.new_context(
+            viewport={"width": 1200, "height": 900}, **options
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(path.as_uri())
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert said == []
+    assert [u for u in asked if not u.startswith(("file:", "data:"))] == []
+
+
+def ids(page):
+    cells = page.locator("#rows tr.item td:first-child").all_inner_texts()
+    return [text.split()[0] for text in cells]
+
+
+def test_opens(open_page, path):
+    page = open_page(path)
+    assert page.locator("#count").inner_text() == "14 of 14"
+    assert ids(page) == [f"q{i}" for i in range(14)]
+    assert page.evaluate("window.hacked") is None
+    page.locator("#rows tr.item").first.click()
+    assert page.locator("#item-title").text_content() == HOSTILE
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("#item img").count() == 3
+
+
+def test_filters(open_page, path):
+    page = open_page(path)
+    items = page.evaluate("JSON.parse(document.getElementById('data').textContent)")
+    items = items["items"]
+    page.fill("#search", "thing NUMBER 7")
+    assert ids(page) == ["q7"]
+    page.fill("#search", "no such words")
+    assert page.locator("#count").inner_text() == "0 of 14"
+    page.fill("#search", "")
+    page.select_option("#kind", "where")
+    assert ids(page) == [f"q{i}" for i in range(1, 14, 2)]
+    page.select_option("#kind", "")
+    page.select_option("#which", "phase")
+    wanted = [item["id"] for item in items if item["phase_flip"]]
+    assert ids(page) == wanted
+    assert 0 < len(wanted) < 14
+    page.select_option("#which", "wrong")
+    assert ids(page) == [item["id"] for item in items if item["right"] == 0]
+
+
+def test_sorts(open_page, path):
+    page = open_page(path)
+    page.click("#columns th:has-text('margin') button")
+    found = page.locator("#rows tr.item td:last-child").all_inner_texts()
+    margins = [float(text) for text in found]
+    assert margins == sorted(margins)
+    assert len(set(margins)) > 5
+    page.click("#columns th:has-text('margin') button")
+    found = page.locator("#rows tr.item td:last-child").all_inner_texts()
+    assert [float(text) for text in found] == margins[::-1]
+    head = page.locator("#columns th").last
+    assert head.get_attribute("aria-sort") == "descending"
+    page.click("#columns th:has-text('question') button")
+    assert ids(page) == [f"q{i}" for i in range(14)]  # q10 after q9
+
+
+def test_keys(open_page, path):
+    page = open_page(path)
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "search"
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.id") == "scroller"
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    assert page.locator("#item-title").inner_text() == "What happens in number 2?"
+    page.keyboard.press("j")
+    assert page.locator("#item-title").inner_text() == "What happens in number 3?"
+    page.keyboard.press("k")
+    page.keyboard.press("k")
+    assert page.locator("#item-title").inner_text() == "What happens in number 1?"
+    assert page.url.endswith("#item=1")
+    assert "gone-1.mp4" in page.locator("#item").inner_text()
+    page.keyboard.press("Escape")
+    assert page.locator("#item").is_hidden()
+
+
+def test_item_page(open_page, path):
+    page = open_page(path)
+    page.goto(path.as_uri() + "#item=5")
+    page.reload()
+    assert page.locator("#item-title").inner_text() == "What happens in number 5?"
+    item = page.evaluate(
+        "JSON.parse(document.getElementById('data').textContent).items[5]"
+    )
+    rows = page.locator(".posteriors tbody th").all_inner_texts()
+    assert rows[:4] == ["single", "phase 0", "phase 1", "phase 2"]
+    assert "fusion" in rows
+    cell = page.locator(".posteriors tr:has(th:text-is('phase 1')) td").nth(2)
+    answer = item["answers"]["phase 1"][2]
+    share = item["posteriors"][1][2][answer] / 10
+    assert cell.inner_text().strip() == f"{chr(65 + answer)} {share:.1f}"
+    assert page.locator("#item img").count() == 3
+
+
+def test_linked_pictures(open_page, path, tmp_path):
+    linked = report(path.parent).save_html(path.parent, tmp_path, inline_bytes=0)
+    page = open_page(linked)
+    page.locator("#rows tr.item").nth(2).click()
+    image = page.locator("#item img").first
+    image.evaluate("i => { i.loading = 'eager'; return i.decode(); }")
+    assert image.evaluate("i => i.naturalWidth") == 4 * 112
+
+
+def pixels(page, **options):
+    image = pytest.importorskip("PIL.Image")
+    shot = image.open(io.BytesIO(page.screenshot(**options))).convert("RGB")
+    return np.asarray(shot, int)
+
+
+def test_screenshot_has_content(open_page, path):
+    page = open_page(path)
+    shot = pixels(page)
+    assert (shot.max(axis=2) < 90).mean() > 0.003  # text
+    heat = page.locator(".heat td").first.bounding_box()
+    assert heat["width"] > 20
+    colours = np.unique(shot.reshape(-1, 3), axis=0)
+    assert len(colours) > 100
+    page.locator("#rows tr.item").nth(2).click()
+    image = page.locator("#item img").first
+    image.evaluate("i => { i.loading = 'eager'; return i.decode(); }")
+    image.scroll_into_view_if_needed()
+    picture = image.screenshot()
+    shown = np.asarray(
+        pytest.importorskip("PIL.Image").open(io.BytesIO(picture)).convert("RGB"), int
+    )
+    assert shown.std() > 5
+
+
+def test_dark_and_print(open_page, path):
+    light = pixels(open_page(path)).mean()
+    page = open_page(path, color_scheme="dark")
+    assert pixels(page).mean() < light - 100
+    page.keyboard.press("d")
+    assert pixels(page).mean() == pytest.approx(light, abs=3)
+    page.keyboard.press("d")
+    page.emulate_media(media="print")
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == "rgb(255, 255, 255)"
+    assert page.locator("#filters").is_hidden()
+    assert page.pdf()[:5] == b"%PDF-"
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("large")
+    run_with_questions(folder, n_items=LARGE, hostile=(), protocol="stableeval")
+    return report(folder).save_html(folder, n_strips=0)
+
+
+def test_many_questions_are_quick(open_page, large):
+    assert large.stat().st_size < 8_000_000
+    start = time.perf_counter()
+    page = open_page(large)
+    assert page.locator("#count").inner_text() == f"{LARGE} of {LARGE}"
+    assert time.perf_counter() - start < 15  # 1 s where nothing else runs
+    assert page.locator("#rows tr").count() < 120
+    start = time.perf_counter()
+    page.fill("#search", f"number {LARGE - 1}")
+    assert ids(page) == [f"q{LARGE - 1}"]
+    page.fill("#search", "")
+    page.click("#columns th:has-text('margin') button")
+    page.focus("#scroller")
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    assert time.perf_counter() - start < 15
+    margins = page.evaluate(
+        "JSON.parse(document.getElementById('data').textContent).items"
+        ".map(item => item.margin)"
+    )
+    title = page.locator("#item-title").inner_text()
+    assert title == f"What happens in number {int(np.argmax(margins))}?"
+
+
+def test_all_rows_are_printed(open_page, path):
+    page = open_page(path)
+    page.set_viewport_size({"width": 1200, "height": 400})
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#rows tr.item").count() == 14
+    assert json.loads(page.evaluate("document.getElementById('data').textContent"))
