@@ -16,6 +16,7 @@ from phasefusion._checks import warn
 from phasefusion._passes import NO_ANSWER, Answered, has_repeats
 from phasefusion._sampled import SampledGrid
 from phasefusion._scorer_checks import forget_other_runs, takes_many
+from phasefusion._video_checks import lost_frames
 from phasefusion._video_fit import Fit, SizeRule
 from phasefusion.datasets import Item
 from phasefusion.errors import (
@@ -33,7 +34,7 @@ from phasefusion.progress import Advance, Listener, follow
 from phasefusion.protocols.arms import Arm, Prompt
 from phasefusion.records import RunWriter
 from phasefusion.scoring.protocol import ScoreRequest
-from phasefusion.video import Clip, Video, read_clips
+from phasefusion.video import Clip, Video, VideoInfo, read_clips
 
 #: A call that scores several questions ends with the question that reaches this many;
 #: what a run that is killed has to do again.
@@ -62,6 +63,8 @@ class Span:
     clips: Sequence[Clip]
     n_frames: int
     duration_s: float
+    #: What of the whole video is lost, for its passes; "" for nothing.
+    lost: str = ""
 
 
 def read_span(
@@ -80,7 +83,8 @@ def read_span(
     Raises
     ------
     FileNotFoundError, VideoError, GridError
-        As `read_clips`, or if no frame begins between start and end.
+        As `read_clips`, or if no frame begins between start and end; with "raise" also
+        if the file lacks frames that it should have.
     """
     if item.start is None and item.end is None:
         clips = read_clips(
@@ -92,12 +96,24 @@ def read_span(
             cache=cache,
         )
         info = clips[0].info
-        return Span(clips, info.n_frames, info.duration_s)
+        lost = _lost(item, info, on_error)
+        return Span(clips, info.n_frames, info.duration_s, lost)
     with Video(item.video, threads=threads) as video:
         first, last = _part(item, video)
         clips = video._read_part(grids, Fit(size), first, last)
         assert clips[0].span_s is not None
-        return Span(clips, last - first, clips[0].span_s[1])
+        lost = _lost(item, video.info, on_error)
+        return Span(clips, last - first, clips[0].span_s[1], lost)
+
+
+def _lost(item: Item, info: VideoInfo, on_error: Literal["mark", "raise"]) -> str:
+    """Say what of a video is lost, or refuse it: its grids are over what is left."""
+    lost = lost_frames(info)
+    if lost and on_error == "raise":
+        raise VideoError(
+            f'{item.video}: {lost}; on_error="mark" scores what is there and marks it'
+        )
+    return lost
 
 
 def _part(item: Item, video: Video) -> tuple[int, int]:
@@ -153,6 +169,7 @@ class Task:
     n_frames: int | None = None
     duration_s: float | None = None
     decode_s: float | None = None
+    lost: str = ""
 
     def fields(self, s: int) -> dict[str, Any]:
         """Return what all passes of phase `s` have in common."""
@@ -194,6 +211,8 @@ class Task:
             found["strata"] = dict(item.strata)
         if clip is not None and clip.damaged[s].any():
             found["damaged_frames"] = clip.indices[s][clip.damaged[s]].tolist()
+        if self.lost:
+            found["video_problem"] = self.lost
         return found | arm.facts()
 
     def missing_pass(self, s: int, order: NDArray[np.int64], reason: str) -> Any:
@@ -342,7 +361,7 @@ class Runner:
                 if isinstance(refused, GridError):
                     self._mark_all(item, arm, f"frames: {refused}", advance)
             if span is not None:
-                facts = span.n_frames, span.duration_s, decode_s
+                facts = span.n_frames, span.duration_s, decode_s, span.lost
                 for (arm, grid), clip in zip(usable, span.clips, strict=True):
                     task = Task(item, arm, grid, clip, *facts)
                     blocks += self._blocks(task, clip, advance)

@@ -107,6 +107,24 @@ def cut_short(info: VideoInfo) -> str:
     )
 
 
+def lost_frames(info: VideoInfo) -> str:
+    """Say that frames of the video are lost, by its damage or its header; else empty.
+
+    A header that is wrong by two frames or 2 % is taken for an estimate, if nothing
+    else is wrong.
+    """
+    header = info.n_frames_header
+    if header is None:
+        text = cut_short(info)
+        if not text and info.damaged:
+            text = f"the file is damaged: {info.n_frames} frames can be read"
+        return text
+    there = info.n_frames + info.n_cut
+    if header <= there or not (info.damaged or header - there > max(2, 0.02 * header)):
+        return ""
+    return f"the header says {header} frames, {there} decode"
+
+
 def warn_count(info: VideoInfo) -> None:
     """Warn of a header that promises other frames than there are."""
     header = info.n_frames_header

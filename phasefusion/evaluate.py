@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from phasefusion._cached_clips import as_cache
+from phasefusion._checks import warn
 from phasefusion._description import describe_run
 from phasefusion._runner import Runner
 from phasefusion._versions import versions as versions
 from phasefusion._video_checks import check_threads
-from phasefusion.datasets import Dataset, Item, load_questions, read
+from phasefusion.datasets import Dataset, Item
 from phasefusion.datasets.item import item_hash
-from phasefusion.datasets.loading import warn_about
+from phasefusion.datasets.loading import read_questions
 from phasefusion.engine import EngineArgument, Shard, hire
 from phasefusion.engine.shards import as_shard, check_stages
-from phasefusion.errors import DatasetError
+from phasefusion.errors import DatasetError, RecordWarning
 from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
 from phasefusion.protocols.stages import lowest_margins
@@ -110,9 +111,9 @@ def evaluate(
     Parameters
     ----------
     questions : path or sequence of Item
-        A question file (see `phasefusion.datasets.load_questions`), a folder of a
-        dataset, its items, or what `phasefusion.datasets.read` returns, whose account
-        is then kept in the run.
+        A question file or a folder of a dataset, read as `phasefusion.datasets.read`
+        does, what that returns, or items. What a file has that cannot be scored is in
+        a warning, and the account of all questions is kept in the run.
     scorer : Scorer
         Anything with ``score(clip, question, options, orders=...)``.
     out : str or Path
@@ -207,10 +208,24 @@ def evaluate(
         options = orders_of, seed, threads, on_error, frames, crew.prepared.variants
         with RunWriter(out, described | about) as writer:
             n_old = len(writer.done)
+            _warn_of_more(writer, chosen, limit)
             for arms, some in _stages(plan, chosen, out, seed):
                 runner = Runner(crew.prepared.scorer, writer, arms, *options)
                 crew.run(runner, some, progress)
             return Run(Path(out), len(writer.done), len(writer.done) - n_old)
+
+
+def _warn_of_more(writer: RunWriter, chosen: Sequence[Item], limit: int | None) -> None:
+    """Say that a run holds questions beyond its limit: they are not taken away."""
+    there = {key[:2] for key in writer.n_phases}
+    n_more = len(there - {(item.benchmark, item.question_id) for item in chosen})
+    if limit is not None and n_more:
+        warn(
+            f"{writer.folder}: limit is {limit}, and the run holds {len(there)} "
+            f"questions already; the {n_more} beyond the limit stay, and a report is "
+            "of all; choose another folder for fewer",
+            RecordWarning,
+        )
 
 
 def _check_choices(on_error: str, limit: int | None) -> None:
@@ -234,21 +249,10 @@ def _questions(
     questions: str | Path | Sequence[Item],
 ) -> tuple[list[Item], dict[str, Any]]:
     """Items, and what identifies them in run.json."""
-    if isinstance(questions, str | Path) and Path(questions).is_dir():
-        questions = read("auto", questions)
-        warn_about(questions.report)
+    if isinstance(questions, str | Path):
+        questions = read_questions(questions)
     if isinstance(questions, Dataset):
         return list(questions), _about(questions)
-    if isinstance(questions, str | Path):
-        path = Path(questions)
-        items = load_questions(path)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        return items, {
-            "file": str(path),
-            "sha256": digest,
-            "n": len(items),
-            "items": _hashes(items),
-        }
     items = list(questions)
     if not items:
         raise DatasetError("questions is empty; there is nothing to score")

@@ -57,7 +57,10 @@ class CostModel:
         Whether questions of a video share calls.
     error : float
         Root mean square of the relative errors over the kinds of calls that the
-        fit has seen, NaN when it is not fitted.
+        fit has seen; NaN when it is not fitted, or has as many costs as it has seen
+        kinds of calls, which any fit meets.
+    n_calls : int
+        Calls that it is fitted to.
     """
 
     open_s: float = 0.0
@@ -73,6 +76,7 @@ class CostModel:
     startup_s: float = 0.0
     takes_many: bool = False
     error: float = math.nan
+    n_calls: int = 0
 
     def video_s(self, video: VideoFacts, n_wanted: int) -> float:
         """Seconds to decode a video of which so many different frames are wanted."""
@@ -193,7 +197,13 @@ def fit(
     names = [field.name for field in fields(CostModel)]
     values = dict(zip(names, found, strict=False))
     many = any(len(call.questions) > 1 for call in calls)
-    return CostModel(**values, startup_s=startup_s, takes_many=many, error=error)
+    return CostModel(
+        **values,
+        startup_s=startup_s,
+        takes_many=many,
+        error=error,
+        n_calls=len(calls),
+    )
 
 
 def _collect(run: str | Path) -> tuple[list[_Call], dict[str, _Decode]]:
@@ -235,6 +245,8 @@ def _fit_calls(calls: Sequence[_Call], reuse: bool) -> tuple[list[float], float]
     seconds = np.array([np.mean(values) for values in kinds.values()])
     counts = np.array([len(values) for values in kinds.values()])
     found, error = _relative_fit(np.concatenate(columns, axis=1), seconds, counts)
+    if len(kinds) <= np.count_nonzero(found):
+        error = math.nan
     costs = [float(value) for value in found]
     return costs[:1] + [0.0] * (7 - len(costs)) + costs[1:], error
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from phasefusion._wording import counted
 from phasefusion.cli.application import (
     JsonFlag,
     app,
@@ -17,7 +21,14 @@ from phasefusion.cli.application import (
 )
 from phasefusion.errors import UsageError
 
+if TYPE_CHECKING:
+    from phasefusion.capacity import CostModel
+
 _HOUR_S = 3600.0
+#: Fewer calls than this say little about the next ones.
+_FEW_CALLS = 10
+#: Relative error of a fit beyond which its forecast is no figure.
+_BAD_FIT = 0.5
 
 
 @app.command(
@@ -51,16 +62,17 @@ def capacity(
 ) -> None:
     """Predict the wall time of a question file from the times of an earlier run."""
     from phasefusion.capacity import Workload, fit, forecast, survey
-    from phasefusion.datasets import load_questions
+    from phasefusion.datasets.loading import read_questions
     from phasefusion.records import read_run
 
     counts = _counts(workers)
     if probe < 1:
         raise typer.BadParameter(f"--probe is {probe}; it must be at least 1")
-    items = load_questions(questions, check_videos=False)
+    items = read_questions(questions, missing_videos="keep")
     videos = survey((item.video for item in items), probed=probe)
     by_id = {item.video_id: videos[item.video] for item in items}
     model = fit(like, videos=by_id, startup_s=startup)
+    _warn(model, [path for path, facts in videos.items() if not facts.n_frames])
     made = forecast(
         items, model, Workload.of_settings(read_run(like)["settings"]), videos=videos
     )
@@ -95,7 +107,7 @@ def capacity(
         f"{duration(made.longest_s)}"
     )
     print_table(
-        f"Wall time, fitted to {like} within {model.error:.0%}",
+        f"Wall time, fitted to {like} {_fitted(model)}",
         ["workers", "wall time", "at best", "utilisation", "failures"],
         [
             [
@@ -108,6 +120,37 @@ def capacity(
             for n, outcome in zip(counts, outcomes, strict=True)
         ],
     )
+
+
+def _fitted(model: CostModel) -> str:
+    """Say how well the pilot was met, where that says anything."""
+    calls = counted(model.n_calls, "call")
+    if math.isnan(model.error):
+        return f"({calls}, too few kinds of them to check the fit)"
+    return f"within {model.error:.0%} ({calls})"
+
+
+def _warn(model: CostModel, unread: Sequence[str]) -> None:
+    """Say on stderr why a forecast is not to be relied on."""
+    lines = []
+    if unread:
+        more = ", ..." if len(unread) > 1 else ""
+        lines.append(
+            f"{counted(len(unread), 'video')} cannot be opened and count as if they had"
+            f" no frames: {unread[0]}{more}"
+        )
+    if model.n_calls < _FEW_CALLS:
+        lines.append(
+            f"the pilot has {counted(model.n_calls, 'call')} of the scorer, the first "
+            "of which may have warmed it up: make it longer"
+        )
+    if model.error > _BAD_FIT:
+        lines.append(
+            f"the pilot's own calls are missed by {model.error:.0%} on average: the "
+            "forecast may be as wrong; make the pilot longer, on an idle machine"
+        )
+    for line in lines:
+        print(f"phasefusion: warning: {line}", file=sys.stderr)
 
 
 def _counts(text: str) -> list[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -92,15 +91,12 @@ def protocols(
 
 
 def print_plan(
-    questions: Path | Sequence[Item], limit: int | None, as_json: bool, **settings: Any
+    questions: Sequence[Item], limit: int | None, as_json: bool, **settings: Any
 ) -> None:
     """Print what a run would score, and its cost; nothing is decoded or loaded."""
-    from phasefusion.datasets import load_questions
     from phasefusion.protocols import make_plan
 
     plan = make_plan(**settings)
-    if isinstance(questions, Path):
-        questions = load_questions(questions, check_videos=False)
     items = list(questions)[:limit]
     cost = plan.cost([len(item.options) for item in items])
     if as_json:

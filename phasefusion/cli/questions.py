@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from phasefusion.cli.application import JsonFlag, app, examples
+from phasefusion.errors import DatasetError
 
 if TYPE_CHECKING:
     from phasefusion.datasets import Dataset
@@ -59,6 +60,13 @@ Lenient = Annotated[
     typer.Option("--lenient", help="Read JSON with commas before closing brackets."),
 ]
 
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict", help="Stop when a question is left out or its gold is no use."
+    ),
+]
+
 
 def read_dataset(
     path: Path,
@@ -104,6 +112,7 @@ def questions(
     task: TaskName = None,
     missing_videos: Missing = None,
     lenient: Lenient = False,
+    strict: Strict = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Check a question file: what can be scored, what cannot, and why."""
@@ -112,6 +121,11 @@ def questions(
     ).report
     if as_json:
         print(json.dumps(report.to_dict(), allow_nan=False))
-        return
-    for line in report.lines():
-        print(line)
+    else:
+        for line in report.lines():
+            print(line)
+    if strict and not report.is_clean:
+        raise DatasetError(
+            f"{path}: {len(report.left_out)} questions are left out, "
+            f"{len(report.unusable_gold)} kept without gold"
+        )

@@ -28,6 +28,7 @@ from phasefusion.cli.questions import (
     Lenient,
     Missing,
     MissingVideos,
+    Strict,
     SubtitlesFolder,
     TaskName,
     Videos,
@@ -158,6 +159,7 @@ def run(
     task: TaskName = None,
     missing_videos: Missing = None,
     lenient: Lenient = False,
+    strict: Strict = False,
     protocol: Annotated[
         str,
         typer.Option(
@@ -231,6 +233,8 @@ def run(
     Stopped at any moment, the same command goes on where it was.
     """
     _check_limit(limit)
+    if scorer is None:
+        _check_answers(path, score, constrain, prior)
     settings: dict[str, Any] = {
         "protocol": protocol,
         "values": parse_values(values),
@@ -246,7 +250,7 @@ def run(
     }
     of_dataset = (dataset, videos, subtitles, gold, task, missing_videos)
     if dry_run:
-        source = _source(questions, of_dataset, lenient, MissingVideos.keep)
+        source = _source(questions, of_dataset, lenient, strict, MissingVideos.keep)
         print_plan(source, limit, as_json, **settings)
         return
     if (model is None) == (scorer is None):
@@ -264,7 +268,7 @@ def run(
             f"--{' and --'.join(options)} can be given with --model only; a scorer of "
             "--scorer sets its own"
         )
-    source = _source(questions, of_dataset, lenient)
+    source = _source(questions, of_dataset, lenient, strict)
     made = find_scorer(model, scorer, options, engine, shard)
     out = out or Path("runs") / questions.stem
     _evaluate_and_report(
@@ -318,20 +322,17 @@ def _source(
     questions: Path,
     of_dataset: tuple[Any, ...],
     lenient: bool,
+    strict: bool,
     missing: MissingVideos | None = None,
-) -> Path | Dataset:
-    """Return the question file, or the dataset that the options speak of."""
-    if not (
-        lenient or questions.is_dir() or any(one is not None for one in of_dataset)
-    ):
-        return questions
-    from phasefusion.datasets.loading import warn_about
+) -> Dataset:
+    """Read the questions that the options speak of, as `questions` does."""
+    from phasefusion.datasets.loading import announce
 
     name, videos, subtitles, gold, task, stated = of_dataset
     source = read_dataset(
         questions, name, videos, subtitles, gold, task, stated or missing, lenient
     )
-    warn_about(source.report)
+    announce(source.report, strict=strict)
     return source
 
 
@@ -339,6 +340,29 @@ def _check_limit(limit: int | None) -> None:
     """Refuse an empty run before a model is loaded for it."""
     if limit is not None and limit < 1:
         raise typer.BadParameter(f"--limit is {limit}; it must be at least 1")
+
+
+def _check_answers(
+    path: AnswerPath,
+    score: Score | None,
+    constrain: Constrain | None,
+    prior: Prior | None,
+) -> None:
+    """Refuse what the other kind of answers has, before a model is loaded for it."""
+    if path is AnswerPath.logit:
+        if constrain is not None:
+            raise typer.BadParameter(
+                f"--constrain {constrain} is about written answers; give "
+                "--path generate with it"
+            )
+        return
+    given = {"score": score, "prior": prior}
+    wrong = [f"--{name} {one}" for name, one in given.items() if one is not None]
+    if wrong:
+        raise typer.BadParameter(
+            f"{' and '.join(wrong)} cannot be given with --path generate: written "
+            "answers have no scores"
+        )
 
 
 def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:

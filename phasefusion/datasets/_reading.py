@@ -236,6 +236,9 @@ class Reader:
         cut = first_found(self._videos, draft.cuts)
         if cut.path is not None:
             return str(cut.path), True
+        path = self._settings.videos / draft.videos[0]
+        if self._settings.name == "plain" and is_file(path):
+            return str(path), False  # what a question file names may have any ending
         found = first_found(self._videos, draft.videos, draft.hint)
         if found.path is not None:
             return str(found.path), False
@@ -292,7 +295,7 @@ class Reader:
         path = self._subtitle_path(names)
         if path is not None:
             return SubtitleSource(path=str(path), offset_s=offset_s)
-        if names and self._subtitles is not None:
+        if names and (self._subtitles is not None or self._settings.name == "plain"):
             self._findings.add(
                 "no subtitles",
                 "no file of the subtitles of the video; kept without",

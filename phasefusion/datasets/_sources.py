@@ -139,8 +139,10 @@ def _read(path: Path, lenient: bool) -> Source:
     if suffix == ".parquet":
         return Source(where, name, _parquet(path), file=path)
     if suffix not in SUFFIXES:
+        path.stat()  # that it is not there is what is wrong first
+        what = f"not in {suffix!r}" if suffix else "and this one has no ending"
         raise DatasetError(
-            f"{path}: a dataset file ends in {', '.join(SUFFIXES)}, not in {suffix!r}"
+            f"{path}: a question file ends in {', '.join(SUFFIXES)}, {what}"
         )
     table = read_table(path, exact=True)
     cells = [dict.fromkeys(table.columns) | row for _, row in table.rows]

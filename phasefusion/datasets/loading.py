@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from phasefusion._checks import warn
 from phasefusion.datasets.item import Item
 from phasefusion.datasets.report import Dataset, DatasetReport
-from phasefusion.errors import DatasetError, DatasetWarning
+from phasefusion.errors import DatasetError, DatasetWarning, OptionWarning
 
 if TYPE_CHECKING:
     from phasefusion.datasets._sources import Source
@@ -18,6 +18,8 @@ MissingVideos: TypeAlias = Literal["error", "leave-out", "keep"]
 Rows: TypeAlias = str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]]
 Gold: TypeAlias = str | Path | Mapping[str, Any]
 
+#: Fields that a question of the project's own form has, besides its options.
+_PLAIN = ("question_id", "video", "question")
 MISSING_VIDEOS = ("error", "leave-out", "keep")
 
 
@@ -153,6 +155,53 @@ def warn_about(report: DatasetReport) -> None:
         warn(str(report), DatasetWarning)
 
 
+def read_questions(
+    path: str | Path, *, missing_videos: MissingVideos = "error"
+) -> Dataset:
+    """Read a question file of any form as `read` does, and say what was left out.
+
+    Parameters
+    ----------
+    path : str or Path
+    missing_videos : {"error", "leave-out", "keep"}, default "error"
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DatasetError, FileNotFoundError, BackendUnavailableError
+        As `load` does.
+
+    Warns
+    -----
+    DatasetWarning
+        If a question was left out, or lost its gold.
+    OptionWarning
+        If options occur more than once.
+    """
+    found = read("auto", path, missing_videos=missing_videos)
+    announce(found.report)
+    return found
+
+
+def announce(report: DatasetReport, *, strict: bool = False) -> None:
+    """Say before a run what its questions are not, or stop there with `strict`.
+
+    Raises
+    ------
+    DatasetError
+        With `strict`, if anything was left out or lost its gold.
+    """
+    if strict and not report.is_clean:
+        raise DatasetError(f"--strict: {report}")
+    warn_about(report)
+    repeats = report.finding("repeated option")
+    if repeats is not None:
+        warn(str(repeats), OptionWarning)
+
+
 def read(
     name: str,
     source: Rows,
@@ -218,10 +267,34 @@ def read(
 
 def _detected(source: Source, name: str | None) -> str:
     if name is None:
-        raise DatasetError(
-            f"{source.where}: is of no known form; say which: {', '.join(names())}"
-        )
+        raise DatasetError(f"{source.where}: {_why_unknown(source.value)}")
     return name
+
+
+def _why_unknown(value: Any) -> str:
+    """Say what is wrong with a file that is of none of the forms."""
+    if isinstance(value, Mapping):
+        value = value.get("questions")
+    if not isinstance(value, list):
+        return (
+            'must be a list of questions, or an object whose "questions" is one, or of '
+            f"one of the forms {', '.join(names())}"
+        )
+    if not value:
+        return "holds no questions"
+    if not isinstance(value[0], Mapping):
+        return f"item 0: a question is an object, not {value[0]!r:.80}"
+    there = ", ".join(map(str, value[0])) or "no fields"
+    lacking = [name for name in _PLAIN if name not in value[0]]
+    if lacking and len(lacking) < len(_PLAIN):
+        return (
+            f"the first question has no {' and no '.join(lacking)}; it has {there}. "
+            f"Rename fields, or name the form of the file: {', '.join(names())}"
+        )
+    return (
+        f"is of no known form; the first question has {there}; say which form it is: "
+        f"{', '.join(names())}"
+    )
 
 
 def canonical(name: str) -> str:

@@ -218,6 +218,10 @@ def pixel_settings(
 
     Notes
     -----
+    A file of Qwen's classes may have ``frame_size``, a height and a width, for a model
+    that was trained on frames of one size; it comes before ``size``, whose limits are
+    then for processors that do not know it.
+
     ``crop_to_patches`` is that of the file, where transformers' InternVL *processor*
     sets it for every picture.
 
@@ -422,7 +426,10 @@ def _limits(
     values: Mapping[str, Any], config: Mapping[str, Any], per_clip: bool
 ) -> dict[str, Any]:
     """Size, or the two pixel limits, under any of the names they go by."""
-    size = size_keys(values["size"], int_is_square=True)
+    # What a model was trained with where it sees all frames in one size; the processors
+    # of Qwen know limits alone, and refuse a height and a width beside them.
+    given = config.get("frame_size") or values["size"]
+    size = size_keys(given, int_is_square=True)
     if size.get("height") and size.get("width"):
         return {"size": (size["height"], size["width"])}
     limits = {}

@@ -34,7 +34,15 @@ KEPT: tuple[str, ...] = (
     *("question_id", "benchmark", "video_id", "n_options", "gold", "arm", "shifted"),
     *("budget", "n_phases", "origin", "phase", "phase_index", "n_frames"),
     *("duration_s", "frame_indices", "frame_times_s", "damaged_frames"),
-    *("same_options", "order", "logprobs", "answer", "path", "option_mass"),
+    *(
+        "video_problem",
+        "same_options",
+        "order",
+        "logprobs",
+        "answer",
+        "path",
+        "option_mass",
+    ),
     *("seconds", "decode_seconds", "invalid"),
 )
 #: Of the settings in run.json.

@@ -90,6 +90,7 @@ FIELDS: dict[str, tuple[bool, bool, Test, str]] = {
     "frame_indices": (False, True, _is_list(_at_least(0)), "integers >= 0, or null"),
     "frame_times_s": (False, True, _is_list(is_number), "numbers, or null"),
     "damaged_frames": (False, True, _is_list(_at_least(0)), "integers >= 0, or null"),
+    "video_problem": (False, True, _is_text, "a text or null"),
     "same_options": (False, True, _is_list(_at_least(0)), "integers >= 0, or null"),
     "order": (True, False, _is_list(_at_least(0)), "integers >= 0"),
     "logprobs": (True, True, _is_list(_is_logprob), "numbers or nulls, or null"),

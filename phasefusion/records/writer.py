@@ -11,7 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from phasefusion.errors import RecordError
+from phasefusion._checks import warn
+from phasefusion._wording import counted
+from phasefusion.errors import RecordError, RecordWarning
 from phasefusion.records import _json
 from phasefusion.records.files import (
     FORMAT,
@@ -28,6 +30,8 @@ from phasefusion.records.files import (
 from phasefusion.records.lines import PassLines
 
 _FSYNC_EVERY_S = 1.0
+#: Names of files that are shown of a folder that has others.
+_SHOWN = 3
 
 
 class RunWriter:
@@ -122,7 +126,21 @@ class RunWriter:
                 f"{self.folder}: has {PASSES_FILE} but no {RUN_FILE}, so its settings "
                 "are unknown; choose another folder"
             )
+        self._warn_of_others()
         write_whole(self.folder / RUN_FILE, wanted | {"format": FORMAT})
+
+    def _warn_of_others(self) -> None:
+        """Say that the folder of a new run is somebody else's, too."""
+        names = sorted(path.name for path in self.folder.iterdir())
+        others = [name for name in names if name != LOCK_FILE and name[0] != "."]
+        if others:
+            more = ", ..." if len(others) > _SHOWN else ""
+            warn(
+                f"{self.folder}: holds {counted(len(others), 'other file')} "
+                f"({', '.join(others[:_SHOWN])}{more}); the run is written among them; "
+                "a folder of its own keeps them apart",
+                RecordWarning,
+            )
 
     def _open_passes(self) -> None:
         """Find the passes that are there; cut off a last line that is torn."""

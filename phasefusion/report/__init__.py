@@ -198,8 +198,10 @@ def numbers_of(
         The same passes by item.
     """
     from phasefusion.report.summary import summarise
+    from phasefusion.report.videos import incomplete_videos
 
     numbers = summarise(run, passes, table)
+    numbers["items"]["incomplete_videos"] = incomplete_videos(folder)
     if run.get("settings", {}).get("protocol") == IMPORTED:
         from phasefusion.report.imported import imported
 

@@ -29,7 +29,9 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
         f"{'.' if missing else ', none of them missing.'}"
     )
     lines += [line for line in (missing, _few_left(items), _one_option(items)) if line]
-    lines += [line for line in (_accuracy_sentence(numbers),) if line]
+    lines += [
+        line for line in (_incomplete(items), _accuracy_sentence(numbers)) if line
+    ]
     lines += stated_sentences(numbers["stated"])
     flips = numbers["phase_flips"]
     if flips is not None and flips["consensus"]["pairwise"]["n"]:
@@ -115,6 +117,19 @@ def _policy(numbers: Mapping[str, Any], arms: Sequence[str]) -> str:
     return (
         " (questions that lack a pass are left out; counted as wrong: "
         f"{', '.join(parts)})"
+    )
+
+
+def _incomplete(items: Mapping[str, Any]) -> str:
+    """Say that video files lack frames, which their passes then did not see."""
+    found = items.get("incomplete_videos")
+    if not found:
+        return ""
+    n = sum(one["questions"] for one in found)
+    return (
+        f"{counted(n, 'question')} {'is' if n == 1 else 'are'} about "
+        f"{counted(len(found), 'video')} of which a part is lost, and saw what is "
+        f"left: {found[0]['video']}: {found[0]['reason']}."
     )
 
 

@@ -281,7 +281,12 @@ def save(
         "patch_size": PATCH_PX,
         "merge_size": MERGE,
         "temporal_patch_size": TEMPORAL_PATCH,
-        "size": {"height": INPUT_SIDE_PX, "width": INPUT_SIDE_PX},
+        # Qwen's own processors keep the aspect ratio, and take nothing but limits.
+        "size": {
+            "shortest_edge": INPUT_SIDE_PX**2,
+            "longest_edge": INPUT_SIDE_PX**2,
+        },
+        "frame_size": {"height": INPUT_SIDE_PX, "width": INPUT_SIDE_PX},
     }
     text = json.dumps(settings, indent=2) + "\n"
     (folder / "preprocessor_config.json").write_text(text)

@@ -115,6 +115,15 @@ def test_costs_are_found_again(tmp_path):
             )
 
 
+def test_as_many_costs_as_kinds_of_calls_check_nothing(tmp_path):
+    run = write_run(tmp_path / "run", TRUE)
+    first = (run / "passes.jsonl").read_text().splitlines()[0]
+    (run / "passes.jsonl").write_text(first + "\n")
+    found = fit(run)
+    assert math.isnan(found.error)
+    assert found.n_calls == 1
+
+
 def test_noise_moves_totals_little(tmp_path):
     found = fit(write_run(tmp_path / "run", TRUE, noise=0.3), videos=VIDEOS)
     assert 0 < found.error < 0.3

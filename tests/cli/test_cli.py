@@ -112,6 +112,26 @@ def test_other_protocols(call, tmp_path, protocol, scored):
         (["run", "questions.jsonl", "--scorer", "json:nope"], "no attribute 'nope'"),
         (["run", "questions.jsonl", "--scorer", "json:dumps"], "without arguments"),
         (["run", "q.jsonl", "--protocol", "best"], "'best' is not one of"),
+        (
+            ["run", "questions.jsonl", "--model", "m", "--constrain", "letters"],
+            "give --path generate with it",
+        ),
+        (
+            ["run", "questions.jsonl", "--dry-run", "--constrain", "letters"],
+            "give --path generate with it",
+        ),
+        (
+            "run q --model m --path generate --score text --prior blind".split(),
+            "--score text and --prior blind cannot be given with --path generate",
+        ),
+        (["questions", "nosuch"], "nosuch: No such file"),
+        (["questions", "no.ending"], "no.ending: No such file"),
+        (["questions", "empty.jsonl"], "empty.jsonl: holds no questions"),
+        (["questions", "empty.json"], "empty.json: holds no questions"),
+        (["questions", "empty.csv"], "empty.csv: holds no questions"),
+        (["questions", "ids.csv"], "has no question_id; it has id, video, question"),
+        (["run", "ids.csv", "--scorer", "pixel_scorer:make"], "has no question_id"),
+        (["capacity", "empty.csv", "--like", "runs/a"], "holds no questions"),
         (["report", "nowhere"], "nowhere: no run here"),
         (["frames", "none.mp4"], "none.mp4"),
         (["frames", "questions.jsonl"], "questions.jsonl"),
@@ -128,6 +148,10 @@ def test_other_protocols(call, tmp_path, protocol, scored):
 )
 def test_bad_use_is_one_message_and_exit_2(call, folder, words, message):
     (folder / "bad.json").write_text("{")
+    (folder / "empty.jsonl").write_text("")
+    (folder / "empty.json").write_text("[]")
+    (folder / "empty.csv").write_text("question_id,video,question,A,B\n")
+    (folder / "ids.csv").write_text("id,video,question,A,B\n1,clip0.mp4,w?,a,b\n")
     code, out, err = call(*words, columns=300)
     assert code == 2
     assert out == ""
@@ -154,7 +178,8 @@ def test_warnings_are_one_line(call, folder, tmp_path, monkeypatch):
     assert code == 0
     first = err.splitlines()[0]
     assert first.startswith("phasefusion: warning: ")
-    assert "options occur more than once" in first
+    assert first.endswith("[0-0: 'same']")
+    assert "repeated option (1): options of equal text count as one" in first
 
 
 def test_frames_draws_and_lists(call, folder, tmp_path):

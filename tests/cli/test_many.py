@@ -73,7 +73,9 @@ def test_capacity(call, questions, tmp_path):
     run(call, questions, tmp_path / "pilot", "--limit", "4")
     words = ("capacity", questions, "--like", tmp_path / "pilot")
     code, text, err = call(*words, "--workers", "1,3", "--startup", 60, "--json")
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert "cannot be opened" not in err
+    assert "make it longer" not in err
     made = json.loads(text)
     assert made["n_questions"] == 6
     assert made["n_videos"] == 3
@@ -91,3 +93,33 @@ def test_capacity(call, questions, tmp_path):
     code, _, err = call("capacity", questions, "--like", tmp_path / "nothing")
     assert code == 2
     assert "no run" in err or "nothing" in err
+
+
+def test_a_pilot_of_one_pass_is_no_pilot(call, questions, tmp_path):
+    words = ("--protocol", "quick", "--orders", "identity", "--limit", "1")
+    run(call, questions, tmp_path / "pilot", *words)
+    code, text, err = call("capacity", questions, "--like", tmp_path / "pilot")
+    assert code == 0
+    assert "the pilot has 1 call of the scorer" in err
+    text = " ".join(text.split())
+    assert "(1 call, too few kinds of them to check the fit)" in text
+    assert "within" not in text
+
+
+def test_a_bad_fit_and_missing_videos_are_said(call, questions, tmp_path):
+    run(call, questions, tmp_path / "pilot")
+    path = tmp_path / "pilot" / "passes.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:  # more frames take less time: no costs can meet that
+        row["seconds"] = 8.0 ** (4 - row["budget"] / 4) / (1 + row["n_options"])
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    gone = {"question_id": "x", "video": "gone.mp4", "question": "?"}
+    (tmp_path / "q.json").write_text(json.dumps([gone | {"options": ["a", "b"]}]))
+    words = ("capacity", tmp_path / "q.json", "--like", tmp_path / "pilot")
+    code, _, err = call(*words)
+    assert code == 0
+    assert (
+        f"1 video cannot be opened and count as if they had no frames: {tmp_path}"
+        in err
+    )
+    assert "the pilot's own calls are missed by " in err

@@ -132,3 +132,73 @@ def test_gold_file_and_task(call, nextqa, tmp_path):
     words = ["questions", tmp_path / "questions.json", "--videos", nextqa]
     assert "0 with gold" in call(*words)[1]
     assert "1 with gold" in call(*words, "--gold", tmp_path / "gold.json")[1]
+
+
+ODD = [
+    {"question_id": "a", "answer": 0},
+    {"question_id": "a", "answer": 0},
+    {"question_id": "b", "answer": "Right"},
+    {"question_id": "c", "answer": -1},
+    {"question_id": "d", "answer": "yes"},
+    {"question_id": "e", "answer": 0, "options": ["left", ""]},
+    {"question_id": "f", "answer": 0, "options": None},
+    {"question_id": "g", "answer": "N/A"},
+]
+
+
+@pytest.fixture
+def odd(folder, tmp_path):
+    rows = [
+        {"video": str(folder / "clip0.mp4"), "question": "?", "options": ["left", "up"]}
+        | row
+        for row in ODD
+    ]
+    path = tmp_path / "odd.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.filterwarnings("always::phasefusion.errors.DatasetWarning")
+def test_run_scores_what_questions_keeps(call, odd, tmp_path):
+    code, out, _ = call("questions", odd, "--json")
+    account = json.loads(out)
+    assert (code, account["read"], account["kept"]) == (0, 8, 5)
+    words = ["run", odd, "--scorer", "pixel_scorer:make", "--protocol", "quick", *QUICK]
+    code, _, err = call(*words, "--out", tmp_path / "run")
+    assert code == 0
+    assert "8 questions read, 5 kept" in err
+    assert "left out, repeated (1): a: is the same as" in err
+    passes = list(iter_passes(tmp_path / "run"))
+    assert {one["question_id"] for one in passes} == set("abcdg")
+    assert read_run(tmp_path / "run")["questions"]["dataset"] == account
+
+
+def test_strict_stops_before_anything_is_scored(call, odd, tmp_path):
+    words = ["run", odd, "--scorer", "pixel_scorer:make", "--strict", *QUICK]
+    code, _, err = call(*words, "--out", tmp_path / "run")
+    assert code == 2
+    assert "--strict: odd (plain): 8 questions read, 5 kept" in err
+    assert not (tmp_path / "run").exists()
+    code, _, err = call("questions", odd, "--strict")
+    assert code == 2
+    assert "3 questions are left out, 4 kept without gold" in err
+
+
+def test_a_file_that_is_all_right_is_strict(call, folder):
+    assert call("questions", folder / "questions.jsonl", "--strict")[0] == 0
+
+
+def test_a_video_of_any_ending_is_found_where_the_file_says(call, folder, tmp_path):
+    (tmp_path / "clip.bin").write_bytes((folder / "clip0.mp4").read_bytes())
+    row = {"question_id": "a", "video": "clip.bin", "question": "?"}
+    (tmp_path / "q.json").write_text(json.dumps([row | {"options": ["x", "y"]}]))
+    code, out, _ = call("questions", tmp_path / "q.json")
+    assert code == 0
+    assert "1 kept" in out
+
+
+def test_subtitles_that_are_not_there_are_said(call, folder, tmp_path):
+    row = {"question_id": "a", "video": str(folder / "clip0.mp4"), "question": "?"}
+    row |= {"options": ["x", "y"], "subtitles": "gone.srt"}
+    (tmp_path / "q.json").write_text(json.dumps([row]))
+    assert "no subtitles (1)" in call("questions", tmp_path / "q.json")[1]

@@ -17,6 +17,7 @@ from phasefusion.errors import (
     GridError,
     OptionWarning,
     RecordError,
+    RecordWarning,
     ScoringError,
     VideoError,
 )
@@ -256,11 +257,14 @@ def test_changed_questions_are_named(questions, tmp_path):
             f"questions: 2 changed, first: {first}; 1 gone, first: {last}; "
             "1 new, first: added"
         ]
-        questions.write_text(text + "\n")
+        questions.write_text(text + "\n")  # another file with the same questions
+        assert run(questions, tmp_path, limit=1).n_new == 0
+        described = json.loads((tmp_path / "run.json").read_text())
+        described["settings"]["questions_sha256"] = "0" * 64
+        (tmp_path / "run.json").write_text(json.dumps(described))
         assert refusal(questions, tmp_path) == [
             "questions: the file was changed, its questions are the same"
         ]
-        described = json.loads((tmp_path / "run.json").read_text())
         del described["questions"]["items"]  # as runs were written before
         (tmp_path / "run.json").write_text(json.dumps(described))
         (line,) = refusal(questions, tmp_path)
@@ -581,3 +585,12 @@ def test_public_names(questions, tmp_path):
         questions, PixelScorer(), out=tmp_path, protocol="quick", progress=False
     )
     assert pf.report(made).to_dict() == pf.report(tmp_path).to_dict()
+
+
+def test_a_smaller_limit_than_the_run_has_is_said(questions, tmp_path):
+    run(questions, tmp_path, limit=3)
+    message = "limit is 1, and the run holds 3 questions already; the 2 beyond"
+    with pytest.warns(RecordWarning, match=message):
+        assert run(questions, tmp_path, limit=1).n_new == 0
+    run(questions, tmp_path, limit=3)  # warnings are errors
+    run(questions, tmp_path, limit=4)

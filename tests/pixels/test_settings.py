@@ -30,9 +30,11 @@ from phasefusion.pixels import (
     shortest_edge_size,
     tile_grid,
     to_pixel_values,
+    to_qwen_patches,
     within_size,
 )
 from phasefusion.pixels.geometry import pass_order_shows
+from phasefusion.tinyvlm import model_dir
 
 SHAPE = SimpleNamespace(patch_size=4, spatial_merge_size=2, temporal_patch_size=2)
 
@@ -359,3 +361,29 @@ def test_frames_that_cannot_be_cropped_or_padded():
 def test_what_is_no_config_is_refused(config):
     with pytest.raises(FrameError, match="the contents of a preprocessor file"):
         pixel_settings(config)
+
+
+def test_the_shipped_model_sees_one_size_and_other_processors_load_it():
+    folder = model_dir()
+    config = json.loads((folder / "preprocessor_config.json").read_text())
+    assert set(config["size"]) == {"shortest_edge", "longest_edge"}
+    fixed = {k: v for k, v in config.items() if k != "frame_size"}
+    fixed["size"] = {"height": 84, "width": 84}
+    ours, wanted = pixel_settings(folder), pixel_settings(fixed)
+    assert ours == wanted
+    assert ours.size == (84, 84)
+    frames = np.random.default_rng(0).integers(0, 256, (4, 90, 161, 3), np.uint8)
+    rows, grid = to_qwen_patches(frames, ours)
+    same, _ = to_qwen_patches(frames, wanted)
+    assert rows.tobytes() == same.tobytes()
+    assert tuple(grid) == (2, 6, 6)
+
+
+def test_a_processor_with_limits_loads_the_shipped_settings():
+    transformers = pytest.importorskip("transformers")
+    load = transformers.AutoImageProcessor.from_pretrained
+    limits = {"min_pixels": 7056, "max_pixels": 7056}
+    made = load(str(model_dir()), backend="pil", **limits)
+    frame = np.zeros((224, 224, 3), np.uint8)
+    rows = made(images=[frame], return_tensors="np")
+    assert rows["image_grid_thw"].tolist() == [[1, 6, 6]]

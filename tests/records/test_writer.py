@@ -307,3 +307,12 @@ def test_value_that_json_cannot_hold(tmp_path):
         with pytest.raises(RecordError, match="as JSON"):
             writer.append([make_pass(1, text=object())])
         assert not writer.done
+
+
+def test_other_files_of_a_folder_are_named(tmp_path):
+    for name in ("thesis.tex", "b.txt", "c.txt", "d.txt", ".hidden"):
+        (tmp_path / name).write_text("")
+    message = r"holds 4 other files \(b\.txt, c\.txt, d\.txt, \.\.\.\); the run is"
+    with pytest.warns(RecordWarning, match=message):
+        RunWriter(tmp_path, {"settings": {}, "versions": {}}).close()
+    RunWriter(tmp_path, {"settings": {}, "versions": {}}).close()  # it goes on
