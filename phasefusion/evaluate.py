@@ -130,7 +130,7 @@ def evaluate(
         which are fixed where it has one.
     orders : {"identity", "shared", "latin", "cyclic", "all"}, optional
         Option orders; by default those of the protocol. Orders that repeat, as ten of
-        three options must, are scored once.
+        three options must, are scored once, and so is a prompt that shows no options.
     n_orders : int, default 10
         How many "shared" orders.
     dense : int, default 32
@@ -198,9 +198,11 @@ def evaluate(
         values=values,
     )
     items, source = _questions(questions)
-    orders_of = {k: plan.orders_of(k) for k in {len(item.options) for item in items}}
     facts = crew.prepare(plan)
     described = facts.pop("scorer")
+    if described.get("shows_options") is False:
+        plan = plan.without_orders()
+    orders_of = {k: plan.orders_of(k) for k in {len(item.options) for item in items}}
     # Files identify a local model; where they lie may differ when the run goes on.
     place = described.pop("path", None) if "sha256" in described else None
     description: dict[str, Any] = {

@@ -30,6 +30,7 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
     )
     lines += [line for line in (missing, _few_left(items), _one_option(items)) if line]
     lines += [line for line in (_accuracy_sentence(numbers),) if line]
+    lines += numbers["card"]["scored"]
     lines += stated_sentences(numbers["stated"])
     flips = numbers["phase_flips"]
     if flips is not None and flips["consensus"]["pairwise"]["n"]:

@@ -14,7 +14,14 @@ from phasefusion.grid import PhaseGrid
 from phasefusion.records import ARMS as RECORDED
 from phasefusion.records import Passes
 from phasefusion.report.card import sampling_card
-from phasefusion.report.items import Column, ItemColumns, Right, contributions
+from phasefusion.report.items import (
+    Column,
+    ItemColumns,
+    Right,
+    contributions,
+    without_orders,
+)
+from phasefusion.report.scored import shows_options
 from phasefusion.report.stated import stated_answers
 from phasefusion.report.table import Table
 from phasefusion.stats import (
@@ -59,6 +66,9 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
 
     settings = run.get("settings", {})
     columns = contributions(table)
+    shown = shows_options(settings.get("scorer", {}))
+    if not shown:
+        columns = without_orders(columns)
     everywhere = _complete(columns.consensus.values(), table)
     return {
         "format": FORMAT,
@@ -68,14 +78,14 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "accuracy": _accuracy(table, columns, everywhere),
         "comparisons": _comparisons(columns, everywhere),
         "phase_flips": _phase_flips(table, columns),
-        "order_flips": _order_flips(table, columns),
+        "order_flips": _order_flips(table, columns) if shown else None,
         "half_step": _half_step(settings, table, columns),
         "consistency": _consistency(table, columns),
         "margins_nats": _margins(table, columns.arms),
         "cost": _cost(settings, columns.arms),
         "ties": _ties(table, columns.arms),
         "option_mass": _option_mass(passes),
-        "letters": _letters(passes, table),
+        "letters": _letters(passes, table) if shown else {},
         "by_type": _by_type(table, columns, everywhere),
         "card": sampling_card(run),
         "generated": generated(passes, settings),

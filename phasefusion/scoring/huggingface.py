@@ -485,6 +485,7 @@ class HFOptionScorer:
             "letter_tokens": letters,
             "timestamps": self._timestamps,
             **({} if self._prior is None else {"prior": self._prior}),
+            **({} if asker.prompt.lists_options else {"shows_options": False}),
             **self._family.describe(),
             "reuse_prefix": self._passes.reuse_prefix,
             "batch_size": self._passes.batch_size,
