@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+#: Share of tied passes from which agreement is that of the tie rule.
+MANY_TIES = 0.1
+#: Median probability of all options together below which it is said.
+LITTLE_MASS = 0.5
+
 _TEXTS = {
     "text": "the sum over the tokens of a text",
     "text-normalised": "the mean over the tokens of a text",

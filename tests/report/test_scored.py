@@ -100,3 +100,56 @@ def test_letters_need_no_word(tmp_path):
     assert made.numbers["card"]["scored"] == []
     assert made.numbers["order_flips"] is not None
     assert "Options were shown in latin orders." in made.numbers["card"]["text"]
+
+
+def rewritten(folder, change, protocol="stableeval", **options):
+    """Report a made run after `change` has been made to every pass."""
+    rows = made_run(folder, protocol=protocol, **options)
+    for i, row in enumerate(rows):
+        change(i, row)
+    lines = [json.dumps(row) + "\n" for row in rows]
+    (folder / "passes.jsonl").write_text("".join(lines))
+    return report(folder)
+
+
+def uniform(row):
+    row["logprobs"] = [math.log(1 / row["n_options"])] * row["n_options"]
+    row["answer"] = 0
+
+
+@pytest.mark.parametrize("every", [1, 4])
+def test_answers_of_the_tie_rule_are_not_rated(tmp_path, every):
+    made = rewritten(tmp_path, lambda i, row: uniform(row) if i % every == 0 else None)
+    values = made.numbers["consistency"]
+    assert values["tied_passes"] == pytest.approx(1 / every, abs=0.02)
+    assert values["rating"] is values["attribution"] is None
+    share = f"{100 * values['tied_passes']:.1f} %"
+    (line,) = [line for line in headline(made.numbers) if "tie rule" in line]
+    assert f"In {share} of the passes" in line
+    (part,) = [p for p in sections(made.numbers) if p.title == "Consistency"]
+    assert f"Not rated: a tie rule chose {share}" in part.note
+    assert "Rating:" not in part.note
+
+
+def test_a_rare_tie_does_not_matter(tmp_path):
+    made = rewritten(tmp_path, lambda i, row: uniform(row) if i % 50 == 0 else None)
+    assert 0 < made.numbers["consistency"]["tied_passes"] < 0.1
+    assert made.numbers["consistency"]["rating"] is not None
+    assert not any("tie rule" in line for line in headline(made.numbers))
+
+
+def test_ties_of_votes_are_no_ties_of_passes(tmp_path):
+    made = rewritten(tmp_path, lambda i, row: None, "phasefusion")
+    assert made.numbers["ties"]["vote"]["passes"] > 0.1
+    assert made.numbers["consistency"]["tied_passes"] == 0
+
+
+@pytest.mark.parametrize(("mass", "said"), [(0.0003, True), (0.7, False)])
+def test_little_option_mass_is_said(tmp_path, mass, said):
+    made = rewritten(tmp_path, lambda i, row: row.update(option_mass=mass))
+    lines = [line for line in headline(made.numbers) if "something else" in line]
+    assert len(lines) == said
+    if said:
+        assert "a probability of only 0.0003 (median" in lines[0]
+        (part,) = [p for p in sections(made.numbers) if p.title.startswith("Margins")]
+        assert {row[-2] for row in part.rows if row[-2] != "–"} == {"< 0.001"}
