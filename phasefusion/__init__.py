@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from phasefusion import datasets as datasets
     from phasefusion import harness as harness
     from phasefusion import importers as importers
+    from phasefusion import monitor as monitor
     from phasefusion import orders, pixels, planning, samplers, scoring, stats
     from phasefusion import simulate as simulate
     from phasefusion import subtitles as subtitles
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from phasefusion.evaluate import evaluate
     from phasefusion.frames import resize, resize_normalize
     from phasefusion.fusion import FusedPosterior, fuse, posterior
+    from phasefusion.gate import GateResult, gate
     from phasefusion.grid import PhaseGrid
     from phasefusion.harness import OpenAIScorer, tasks_dir, wrap
     from phasefusion.importers import import_run
@@ -47,6 +49,7 @@ _HOME = {
     "Comparison": "compare",
     "FrameCache": "cache",
     "FusedPosterior": "fusion",
+    "GateResult": "gate",
     "OpenAIScorer": "harness",
     "PhaseGrid": "grid",
     "Subtitles": "subtitles",
@@ -58,6 +61,7 @@ _HOME = {
     "evaluate": "evaluate",
     "find_anchor": "anchors",
     "fuse": "fusion",
+    "gate": "gate",
     "import_run": "importers",
     "parse_answer": "answers",
     "posterior": "fusion",
@@ -72,7 +76,7 @@ _HOME = {
 }
 _MODULES = {"audit", "cache", "importers", "orders", "pixels", "planning", "samplers"}
 _MODULES |= {"scoring", "simulate", "stats", "subtitles", "tinyvlm", "video"}
-_MODULES |= {"anchors", "datasets", "harness"}
+_MODULES |= {"anchors", "datasets", "harness", "monitor"}
 
 __all__ = [
     "Anchor",
@@ -80,6 +84,7 @@ __all__ = [
     "Comparison",
     "FrameCache",
     "FusedPosterior",
+    "GateResult",
     "OpenAIScorer",
     "PhaseGrid",
     "Subtitles",
@@ -96,9 +101,11 @@ __all__ = [
     "evaluate",
     "find_anchor",
     "fuse",
+    "gate",
     "harness",
     "import_run",
     "importers",
+    "monitor",
     "orders",
     "parse_answer",
     "pixels",

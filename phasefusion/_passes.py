@@ -16,6 +16,7 @@ from phasefusion.errors import ScoringError
 from phasefusion.fusion import fuse
 from phasefusion.scoring.generation import GeneratedAnswers
 from phasefusion.scoring.letters import merge_repeats
+from phasefusion.scoring.protocol import NO_PROBABILITY
 
 if TYPE_CHECKING:
     from phasefusion.protocols import Arm
@@ -109,8 +110,8 @@ class Answered:
         for p, s in enumerate(self.phases):
             for m, order in enumerate(self.orders):
                 values = content[p, m]
-                own = [pass_notes[p, m]] if (p, m) in pass_notes else []
-                reason = _why_invalid(values, [*own, *notes])
+                note = pass_notes.get((p, m), "")
+                reason = _why_invalid(values, [note] if note else notes)
                 if reason is not None:
                     yield s, m, NO_ANSWER | {"invalid": reason}
                     continue
@@ -119,7 +120,7 @@ class Answered:
                     "logprobs": values[order].tolist(),
                     "answer": int(answers[p, m]),
                     "option_mass": mass if np.isfinite(mass) else None,
-                    **({"note": own[0]} if own else {}),
+                    **({"note": note} if note else {}),
                 }
                 yield s, m, NO_ANSWER | found
 
@@ -135,11 +136,14 @@ class Answered:
         for p, s in enumerate(self.phases):
             for m, order in enumerate(self.orders.tolist()):
                 text = generated.texts[p][m]
+                note = generated.pass_notes.get((p, m), "")
                 if text is None:
-                    reason = "; ".join(["no text", *generated.notes])
+                    said = [note] if note else generated.notes
+                    reason = "; ".join(["no text", *said])
                     yield s, m, NO_ANSWER | {"path": "generate", "invalid": reason}
                 else:
-                    yield s, m, generated_answer(text, self.item, order)
+                    found = generated_answer(text, self.item, order)
+                    yield s, m, found | ({"note": note} if note else {})
 
 
 def generated_answer(text: str, item: Item, order: Sequence[int]) -> dict[str, Any]:
@@ -178,7 +182,7 @@ def _why_invalid(values: NDArray[np.float64], notes: Sequence[str]) -> str | Non
     elif np.isposinf(values).any():
         reason = "scores: +inf"
     elif not np.isfinite(values).any():
-        reason = "scores: no option has any probability"
+        reason = f"scores: {NO_PROBABILITY}"
     else:
         return None
-    return "; ".join([reason, *notes])
+    return "; ".join([reason, *(note for note in notes if note != NO_PROBABILITY)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,13 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion._checks import warn
 from phasefusion._passes import NO_ANSWER, Answered, has_repeats
 from phasefusion._sampled import SampledGrid
-from phasefusion._scorer_checks import takes_many
+from phasefusion._scorer_checks import forget_other_runs, takes_many
 from phasefusion._video_fit import Fit, SizeRule
 from phasefusion.datasets import Item
 from phasefusion.errors import (
     FallbackWarning,
+    FrameError,
     GridError,
+    OptionError,
     PhaseFusionError,
+    QuestionError,
     ScoringError,
     VideoError,
 )
@@ -34,6 +38,12 @@ from phasefusion.video import Clip, Video, read_clips
 #: A call that scores several questions ends with the question that reaches this many;
 #: what a run that is killed has to do again.
 _PASSES_A_CALL = 256
+
+#: Errors of a scorer that say nothing about the next question.
+_OF_QUESTION = (OptionError, QuestionError, FrameError)
+
+#: Errors that say nothing about the file that was opened.
+_OF_PROCESS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC)
 
 if TYPE_CHECKING:
     from phasefusion.cache import FrameCache
@@ -86,9 +96,8 @@ def read_span(
     with Video(item.video, threads=threads) as video:
         first, last = _part(item, video)
         clips = video._read_part(grids, Fit(size), first, last)
-        end_pts = int(video.pts[last]) if last < len(video) else video.end_pts
-        ticks = end_pts - int(video.pts[first])
-        return Span(clips, last - first, float(ticks * video.info.time_base))
+        assert clips[0].span_s is not None
+        return Span(clips, last - first, clips[0].span_s[1])
 
 
 def _part(item: Item, video: Video) -> tuple[int, int]:
@@ -209,6 +218,13 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionFault:
+    """In place of scores: why a question cannot be scored, whatever others can."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Runner:
     """What stays the same over all videos of one call of `evaluate`."""
 
@@ -309,8 +325,8 @@ class Runner:
                     self.on_error,
                     self.cache,
                 )
-        except (VideoError, GridError, FileNotFoundError) as error:
-            if self.on_error == "raise":
+        except (VideoError, GridError, FrameError, OSError) as error:
+            if self.on_error == "raise" or getattr(error, "errno", 0) in _OF_PROCESS:
                 raise
             for item in group:
                 for arm in seeing:
@@ -388,8 +404,8 @@ class Runner:
 
     def _scored(
         self, scorer: Scorer, blocks: Sequence[Block]
-    ) -> Iterator[tuple[Block, Scores, float]]:
-        """Yield each block's scores and the seconds of a pass.
+    ) -> Iterator[tuple[Block, Scores | QuestionFault, float]]:
+        """Yield each block's scores, as soon as there are any, and seconds a pass.
 
         Blocks of one arm, which look at the same clip, are scored together.
         """
@@ -400,17 +416,12 @@ class Runner:
         for block in blocks:
             arm = block.task.arm
             by_arm.setdefault((arm.name, arm.shifted), []).append(block)
-        made = {
-            id(block): (block, scores, seconds)
-            for same in by_arm.values()
-            for block, scores, seconds in self._together(scorer, same)
-        }
-        for block in blocks:
-            yield made[id(block)]
+        for same in by_arm.values():
+            yield from self._together(scorer, same)
 
     def _together(
         self, scorer: Scorer, blocks: Sequence[Block]
-    ) -> list[tuple[Block, Scores, float]]:
+    ) -> Iterator[tuple[Block, Scores | QuestionFault, float]]:
         """Score blocks in one call, or where that fails one by one.
 
         So what can be scored is, and an error names the question.
@@ -424,13 +435,15 @@ class Runner:
             )
             for block in blocks
         ]
+        forget_other_runs(scorer, blocks[0].task.arm)
         start_s = time.perf_counter()
         try:
             made = list(scorer.score_many(requests))  # type: ignore[attr-defined]
             if len(made) != len(blocks):
                 raise ScoringError(f"{len(made)} scores for {len(blocks)} requests")
         except Exception as error:
-            found = [self._alone(scorer, block) for block in blocks]
+            for block in blocks:
+                yield self._alone(scorer, block)
             if len(blocks) > 1:
                 warn(
                     f"{type(scorer).__name__}.score_many failed with "
@@ -438,18 +451,26 @@ class Runner:
                     "scored one by one instead",
                     FallbackWarning,
                 )
-            return found
+            return
         n_passes = sum(block.n_passes for block in blocks)
         seconds = (time.perf_counter() - start_s) / n_passes
-        return [(block, s, seconds) for block, s in zip(blocks, made, strict=True)]
+        for block, scores in zip(blocks, made, strict=True):
+            yield block, scores, seconds
 
-    def _alone(self, scorer: Scorer, block: Block) -> tuple[Block, Scores, float]:
+    def _alone(
+        self, scorer: Scorer, block: Block
+    ) -> tuple[Block, Scores | QuestionFault, float]:
+        forget_other_runs(scorer, block.task.arm)
         start_s = time.perf_counter()
         scores = self._score(scorer, block)
         return block, scores, (time.perf_counter() - start_s) / block.n_passes
 
-    def _score(self, scorer: Scorer, block: Block) -> Scores:
-        """Call the scorer; an exception of it is raised again saying where."""
+    def _score(self, scorer: Scorer, block: Block) -> Scores | QuestionFault:
+        """Call the scorer; an exception of it is raised again saying where.
+
+        One that is about this question alone makes its passes missing instead, where
+        errors are marked.
+        """
         item = block.task.item
         if self.begins is not None:
             self.begins(item)
@@ -458,6 +479,8 @@ class Runner:
         try:
             return scorer.score(clip, item.question, item.options, orders=block.orders)
         except PhaseFusionError as error:
+            if self.on_error == "mark" and isinstance(error, _OF_QUESTION):
+                return QuestionFault(f"scores: {type(error).__name__}: {error}")
             raise type(error)(f"{where}: {error}") from error
         except Exception as error:
             text = " ".join(str(error).split())
@@ -468,10 +491,19 @@ class Runner:
             ) from error
 
     def _records(
-        self, scorer: Scorer, block: Block, scores: Scores, seconds: float
+        self,
+        scorer: Scorer,
+        block: Block,
+        scores: Scores | QuestionFault,
+        seconds: float,
     ) -> Iterator[dict[str, Any]]:
         """Yield one record a pass, phase by phase, order by order."""
         task = block.task
+        if isinstance(scores, QuestionFault):
+            for s in block.phases:
+                for order in block.orders:
+                    yield task.missing_pass(s, order, scores.reason)
+            return
         fields = {s: task.fields(s) for s in block.phases}
         answered = Answered(
             scorer, task.item, task.arm, block.phases, block.orders, seconds, self.seed

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from phasefusion.errors import ScoringError
 
 if TYPE_CHECKING:
+    from phasefusion.protocols.arms import Arm
     from phasefusion.scoring.protocol import Scorer
 
 
@@ -29,6 +30,13 @@ def takes_many(scorer: object) -> bool:
         if "score" in vars(kind):
             return False
     return False
+
+
+def forget_other_runs(scorer: object, arm: Arm) -> None:
+    """Let a repeated run make everything again, or it would repeat nothing."""
+    forget = getattr(scorer, "forget", None)
+    if arm.run and callable(forget):
+        forget()
 
 
 def check_scorer(scorer: object) -> None:

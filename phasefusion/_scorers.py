@@ -11,9 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from phasefusion.errors import ScoringError
+from phasefusion.errors import ScoringError, UsageError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -47,7 +45,7 @@ def load_scorer(spec: str, folder: str | None = None) -> Scorer:
 
     Raises
     ------
-    typer.BadParameter
+    UsageError
         If `spec` is not MODULE:NAME or FILE.py:NAME.
     ScoringError
         If there is no such thing, or it is no scorer and makes none.
@@ -56,7 +54,7 @@ def load_scorer(spec: str, folder: str | None = None) -> Scorer:
 
     module_name, _, name = spec.rpartition(":")
     if not (module_name and name):
-        raise typer.BadParameter(
+        raise UsageError(
             "--scorer must be MODULE:NAME, such as mypackage.scorers:make, or "
             f"FILE.py:NAME, not {spec!r}"
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from phasefusion.grid import PhaseGrid
 
-__all__ = ["Clip", "StreamInfo", "VideoInfo"]
+__all__ = ["Clip", "StreamInfo", "VideoInfo", "of_part"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,9 @@ class Clip:
         in a picture that they may refer to.
     span : (int, int) or None
         The frames ``first <= i < end`` that the grid divides; None for all of them.
+    span_s : (float, float) or None
+        When the first of them begins and how long they last, in seconds of the file's
+        clock, by its timestamps.
     """
 
     frames: NDArray[Any]
@@ -159,6 +163,7 @@ class Clip:
     info: VideoInfo
     damaged: NDArray[np.bool_] = None  # type: ignore[assignment]
     span: tuple[int, int] | None = None
+    span_s: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if self.damaged is None:
@@ -173,3 +178,15 @@ class Clip:
         # A clip can be made of frames that come from no file.
         path = getattr(self.info, "path", None)
         return f"<Clip {path!r}: {', '.join(parts)}>"
+
+
+def of_part(
+    clips: Sequence[Clip], info: VideoInfo, pts: NDArray[np.int64], first: int, end: int
+) -> list[Clip]:
+    """Say of clips that their grids divide the frames ``first <= i < end`` alone."""
+    start_pts = int(pts[first])
+    end_pts = int(pts[end]) if end < len(pts) else info.end_pts
+    ticks = start_pts, end_pts - start_pts
+    start_s, length_s = (float(n * info.time_base) for n in ticks)
+    span, span_s = (first, end), (start_s, length_s)
+    return [replace(clip, span=span, span_s=span_s) for clip in clips]

@@ -35,6 +35,10 @@ class ScoringError(PhaseFusionError, RuntimeError):
     """A model or tokenizer that cannot score options the way that was asked."""
 
 
+class QuestionError(ScoringError):
+    """One question that a model cannot be asked, where others may be fine."""
+
+
 class StatisticsError(PhaseFusionError, ValueError):
     """Data for which a statistic is not defined."""
 
@@ -45,6 +49,10 @@ class DatasetError(PhaseFusionError, ValueError):
 
 class RecordError(PhaseFusionError, RuntimeError):
     """A run folder that cannot be read, continued or written."""
+
+
+class HistoryError(PhaseFusionError, RuntimeError):
+    """A history of batches that cannot be read or written; names the file."""
 
 
 class AuditError(PhaseFusionError, ValueError):

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
 from phasefusion._cached_clips import as_cache
+from phasefusion._description import describe_run
 from phasefusion._runner import Runner
-from phasefusion._scorer_checks import check_scorer
 from phasefusion._versions import versions as versions
 from phasefusion._video_checks import check_threads
 from phasefusion.datasets import Dataset, Item, load_questions, read
 from phasefusion.datasets.loading import warn_about
-from phasefusion.engine import EngineArgument, Prepared, Shard, hire
-from phasefusion.engine.local import describe_scorer
+from phasefusion.engine import EngineArgument, Shard, hire
 from phasefusion.engine.shards import as_shard, check_stages
-from phasefusion.errors import DatasetError, ScoringError
+from phasefusion.errors import DatasetError
 from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
 from phasefusion.protocols.stages import lowest_margins
@@ -34,7 +30,7 @@ from phasefusion.video import CacheArgument
 if TYPE_CHECKING:
     from phasefusion.grid import By, Origin, Short
     from phasefusion.progress import Listener
-    from phasefusion.protocols.arms import Prompt, Value
+    from phasefusion.protocols.arms import Arm, Value
     from phasefusion.records import Passes
     from phasefusion.report import Report
     from phasefusion.scoring.protocol import Scorer
@@ -142,9 +138,10 @@ def evaluate(
     threads : int, default 1
         Decoding threads; results do not depend on it.
     on_error : {"mark", "raise"}, default "mark"
-        What a video, or a frame of one, gets that does not decode, and a pass whose
-        scores are NaN, +inf or all -inf: passes recorded as missing with the reason, or
-        the error.
+        What a video, or a frame of one, gets that does not decode, a question of which
+        the scorer says with an `OptionError`, `QuestionError` or `FrameError` that it
+        cannot be scored, and a pass whose scores are NaN, +inf or all -inf: passes
+        recorded as missing with the reason, or the error.
     progress : bool or callable, optional
         None is a bar on a terminal and a rare line elsewhere, False is silence, and a
         callable gets ``(passes done, passes in all, video)``.
@@ -177,10 +174,7 @@ def evaluate(
         If `threads` is out of range; with ``on_error="raise"``, if a video or a frame
         does not decode.
     """
-    if on_error not in ("mark", "raise"):
-        raise DatasetError(f'on_error must be "mark" or "raise", not {on_error!r}')
-    if limit is not None and limit < 1:
-        raise DatasetError(f"limit must be >= 1, not {limit}")
+    _check_choices(on_error, limit)
     crew = hire(engine, scorer)
     shard = as_shard(shard)
     threads = check_threads(threads)
@@ -198,100 +192,43 @@ def evaluate(
         values=values,
     )
     items, source = _questions(questions)
-    facts = crew.prepare(plan)
-    described = facts.pop("scorer")
-    if described.get("shows_options") is False:
-        plan = plan.without_orders()
-    orders_of = {k: plan.orders_of(k) for k in {len(item.options) for item in items}}
-    # Files identify a local model; where they lie may differ when the run goes on.
-    place = described.pop("path", None) if "sha256" in described else None
-    description: dict[str, Any] = {
-        "settings": {
-            "protocol": plan.protocol.name,
-            "grid": plan.grid.to_dict(),
-            "dense": plan.dense,
-            "arms": [arm.to_dict() for arm in plan.arms],
-            "orders": plan.orders,
-            "seed": seed,
-            "on_error": on_error,
-            "questions_sha256": source["sha256"],
-            "scorer": described,
-            **facts,
-        },
-        "versions": versions(),
-        "questions": source,
-        "model": {"path": place},
-        "host": {"platform": platform.platform(), "machine": platform.machine()},
-        "command": list(sys.argv),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
     chosen: Sequence[Item] = items[:limit]
+    about: dict[str, Any] = {"questions": source}
     if shard is not None:
         check_stages(shard, plan)
         out, chosen = shard.folder(out), shard.part(items, limit)
-        description |= shard.to_dict()
-    with crew, RunWriter(out, description) as writer:
-        n_before = len(writer.done)
-        for stage in plan.stages:
-            if stage.share < 1:
-                chosen = lowest_margins(read_passes(out), chosen, stage.share, seed)
-            runner = Runner(
-                scorer=crew.prepared.scorer,
-                writer=writer,
-                arms=stage.arms,
-                orders_of=orders_of,
-                seed=seed,
-                threads=threads,
-                on_error=on_error,
-                cache=None if cache is None else as_cache(cache),
-                variants=crew.prepared.variants,
-            )
-            crew.run(runner, chosen, progress)
-        return Run(Path(out), len(writer.done), len(writer.done) - n_before)
+        about |= shard.to_dict()
+    frames = None if cache is None else as_cache(cache)
+    with crew:  # before anything starts, so that nothing is left when that fails
+        facts = crew.prepare(plan) | {"questions_sha256": source["sha256"]}
+        if facts["scorer"].get("shows_options") is False:
+            plan = plan.without_orders()
+        orders_of = {k: plan.orders_of(k) for k in {len(i.options) for i in items}}
+        described = describe_run(plan, facts, seed=seed, on_error=on_error)
+        options = orders_of, seed, threads, on_error, frames, crew.prepared.variants
+        with RunWriter(out, described | about) as writer:
+            n_old = len(writer.done)
+            for arms, some in _stages(plan, chosen, out, seed):
+                runner = Runner(crew.prepared.scorer, writer, arms, *options)
+                crew.run(runner, some, progress)
+            return Run(Path(out), len(writer.done), len(writer.done) - n_old)
 
 
-def prepare(scorer: Scorer, plan: Plan) -> Prepared:
-    """Return all scorers that a plan needs, wherever they are to score."""
-    pinned = _pinned(scorer, plan)
-    variants = _variants(pinned, plan)
-    facts = {"scorer": describe_scorer(pinned), **_prompts(variants)}
-    return Prepared(pinned, variants, facts)
+def _check_choices(on_error: str, limit: int | None) -> None:
+    if on_error not in ("mark", "raise"):
+        raise DatasetError(f'on_error must be "mark" or "raise", not {on_error!r}')
+    if limit is not None and limit < 1:
+        raise DatasetError(f"limit must be >= 1, not {limit}")
 
 
-def _pinned(scorer: Scorer, plan: Plan) -> Scorer:
-    """Let all arms see the same pixels, where a scorer's rule would have it other."""
-    pinned = getattr(scorer, "pinned", None)
-    budgets = [arm.grid.budget for arm in plan.arms if arm.grid is not None]
-    if not callable(pinned) or not budgets:
-        return scorer
-    same: Scorer = pinned(max(budgets))
-    check_scorer(same)
-    return same
-
-
-def _variants(scorer: Scorer, plan: Plan) -> dict[Prompt, Scorer]:
-    """Return the scorers of all prompts but the usual one, or say what is missing."""
-    name, kind = plan.protocol.name, type(scorer).__name__
-    if plan.protocol.needs_posteriors and getattr(scorer, "is_generating", False):
-        raise ScoringError(
-            f"protocol {name!r} needs posteriors, and {kind} gives generated answers "
-            "alone"
-        )
-    prompts = {arm.prompt for arm in plan.arms} - {"letters"}
-    variant = getattr(scorer, "variant", None)
-    if prompts and not callable(variant):
-        raise ScoringError(
-            f"protocol {name!r} puts questions in the form {', '.join(sorted(prompts))}"
-            f", for which a scorer needs a method variant(name); {kind} has none"
-        )
-    return {prompt: variant(prompt) for prompt in sorted(prompts) if variant}
-
-
-def _prompts(variants: Mapping[Prompt, Scorer]) -> dict[str, Any]:
-    """Describe the scorers of further prompts, if there are any, for run.json."""
-    if not variants:
-        return {}
-    return {"prompts": {name: describe_scorer(one) for name, one in variants.items()}}
+def _stages(
+    plan: Plan, chosen: Sequence[Item], out: str | Path, seed: int
+) -> Iterator[tuple[Sequence[Arm], Sequence[Item]]]:
+    """Yield arms and their questions, which may follow from what was scored before."""
+    for stage in plan.stages:
+        if stage.share < 1:
+            chosen = lowest_margins(read_passes(out), chosen, stage.share, seed)
+        yield stage.arms, chosen
 
 
 def _questions(

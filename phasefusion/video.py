@@ -32,7 +32,7 @@ from phasefusion._video_checks import (
     warn_count,
 )
 from phasefusion._video_fit import Fit, FrameSize, Pixels
-from phasefusion._video_records import Clip, StreamInfo, VideoInfo
+from phasefusion._video_records import Clip, StreamInfo, VideoInfo, of_part
 from phasefusion._video_source import (
     VideoLimits,
     VideoSource,
@@ -404,7 +404,7 @@ class Video:
         clips, state, _ = self._decode(grids, fit, first, end)
         wanted = np.concatenate([clip.indices.reshape(-1) for clip in clips])
         self._raise_unsound(wanted, state, "raise")
-        return [replace(clip, span=(first, end)) for clip in clips]
+        return of_part(clips, self._info, self._pts, first, end)
 
     def _decode(
         self, grids: Sequence[PhaseGrid], fit: Fit, first: int, end: int

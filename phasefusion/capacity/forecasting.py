@@ -15,6 +15,7 @@ from phasefusion.engine.scheduling import Part, Unit
 from phasefusion.engine.shards import Shard
 from phasefusion.engine.units import CostOf
 from phasefusion.errors import DatasetError
+from phasefusion.protocols.arms import sampled_frames
 from phasefusion.protocols.plans import orders_of
 
 
@@ -40,8 +41,7 @@ class Workload:
         sampler goes by the frame rate counts with its budget.
         """
         arms = tuple(
-            ArmLoad(int(arm.get("phases", 1)), int(arm.get("budget", 0)))
-            for arm in settings["arms"]
+            ArmLoad(int(arm.get("phases", 1)), _frames(arm)) for arm in settings["arms"]
         )
         return cls(arms, settings["orders"])
 
@@ -170,6 +170,14 @@ def forecast(
         units=tuple(units),
         startup_s=model.startup_s,
     )
+
+
+def _frames(arm: Mapping[str, Any]) -> int:
+    """Return the frames of a pass, as far as settings tell, 0 without the video."""
+    asked = arm.get("asked_frames")
+    if asked is None:
+        return int(arm.get("budget", 0))
+    return sampled_frames(arm["sampler"], int(asked)) or int(asked)
 
 
 def _seconds(

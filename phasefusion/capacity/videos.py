@@ -67,5 +67,5 @@ def _probe(path: str) -> VideoFacts:
         with Video(path) as video:
             info = video.info
             return VideoFacts(len(video), info.width * info.height / 1e6)
-    except (VideoError, FileNotFoundError):
+    except (VideoError, OSError):
         return VideoFacts(0, 0.0)

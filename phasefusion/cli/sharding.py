@@ -16,6 +16,7 @@ import typer
 
 from phasefusion._scorers import load_model, load_scorer
 from phasefusion.cli.application import JsonFlag, app, examples
+from phasefusion.errors import UsageError
 
 if TYPE_CHECKING:
     from phasefusion.engine import EngineArgument
@@ -64,7 +65,10 @@ def find_scorer(
             )
         return ScorerSpec(model=model, scorer=scorer, options=options)
     if scorer is not None:
-        return load_scorer(scorer)
+        try:
+            return load_scorer(scorer)
+        except UsageError as error:
+            raise typer.BadParameter(str(error)) from None
     if shard == "auto" and "device" not in options:
         from phasefusion.engine.shards import launched_device
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal, Protocol, TypeAlias
 
 from phasefusion.engine.drive import Limits
-from phasefusion.engine.local import Crew, LocalCrew, Prepared
+from phasefusion.engine.local import Crew, LocalCrew
 from phasefusion.engine.ray import RayEngine
 from phasefusion.engine.scheduling import Lease, Part, Poison, Scheduler, Unit
+from phasefusion.engine.scorers import Prepared
 from phasefusion.engine.shards import Shard, merge_shards
 from phasefusion.engine.spec import ScorerSpec
 from phasefusion.errors import UsageError

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from phasefusion import errors
 from phasefusion._checks import warn
 from phasefusion._runner import Runner
+from phasefusion._versions import versions
 from phasefusion.datasets import Item
-from phasefusion.engine.local import Prepared
 from phasefusion.engine.scheduling import Lease, Poison, Scheduler
+from phasefusion.engine.scorers import Prepared
 from phasefusion.engine.units import CostOf, units_of
 from phasefusion.engine.worker import Event, Trouble
 from phasefusion.errors import (
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from phasefusion.protocols import Plan
 
 _TICK_S = 1.0
+#: For what a worker has still to say when everything is on disk.
+_PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +151,9 @@ class ClusterCrew:
 
     def prepare(self, plan: Plan) -> dict[str, Any]:
         """Start the workers; return what the first one says of its scorers."""
-        try:
-            self._cluster = self._connect()
-            self._drive = Drive(self._cluster, self._limits)
-            return self._drive.prepare(plan)
-        except BaseException:
-            self.__exit__()
-            raise
+        self._cluster = self._connect()
+        self._drive = Drive(self._cluster, self._limits)
+        return self._drive.prepare(plan)
 
     def run(
         self, runner: Runner, items: Sequence[Item], show: bool | Listener | None
@@ -209,8 +208,10 @@ class Drive:
         self._ready: dict[str, str] = {}  # worker -> where it is
         self._plan: Plan | None = None
         self._facts: dict[str, Any] | None = None
+        self._versions = versions()
         self._run: _Run | None = None
-        self._stale: set[str] = set()
+        self._stale: set[str] = set()  # have not said everything about a run
+        self._ending: set[str] = set()  # of them, those that have nothing left to do
         self._given: set[tuple[str, str]] = set()
 
     def prepare(self, plan: Plan) -> dict[str, Any]:
@@ -236,6 +237,7 @@ class Drive:
         cost_of: CostOf | None = None,
     ) -> None:
         """Make every pass of `items` that is not on disk."""
+        self._hear_out()
         self._replace_stale()
         total, done, groups = runner.plan(items)
         with follow(total, done, show) as advance:
@@ -249,8 +251,16 @@ class Drive:
                     reason = f"it said nothing for {self._limits.timeout_s:g} s"
                     self._lose(lease.worker, reason)
         self._run = None
-        self._stale = run.busy
+        self._stale, self._ending = run.busy, run.ending
         run.summarise()
+
+    def _hear_out(self) -> None:
+        """Wait for workers that have only to say that they have done all of theirs."""
+        until_s = self._clock() + _PATIENCE_S
+        while self._stale & self._ending & self._slots.keys():
+            if self._clock() > until_s:
+                break
+            self._listen()
 
     def _replace_stale(self) -> None:
         """Start workers anew that are still at what others have done in the end."""
@@ -282,10 +292,14 @@ class Drive:
             self._welcome(worker, message.value)
         elif message.kind == "died":
             self._lose(worker, f"it died: {message.value}")
-        elif self._run is not None and message.kind == "ended":
-            self._run.end(worker)
+        elif message.kind == "ended":
+            self._stale.discard(worker)
+            if self._run is not None:
+                self._run.end(worker)
         elif self._run is not None:
             self._take(self._run, worker, message.value)
+        else:
+            self._warn(message.value.warnings)
 
     def _take(self, run: _Run, worker: str, event: Event) -> None:
         self._warn(event.warnings)
@@ -310,14 +324,16 @@ class Drive:
             return
         place = found["place"]
         self._facts = self._facts or found
-        for part in ("scorers", "versions"):
-            changed = differences(
-                _comparable(self._facts[part]), _comparable(found[part])
-            )
+        # Versions are those of this process, because run.json names them.
+        for part, expected, whom in (
+            ("versions", self._versions, "this process"),
+            ("scorers", self._facts["scorers"], "the others"),
+        ):
+            changed = differences(_comparable(expected), _comparable(found[part]))
             if changed:
                 raise ScoringError(
-                    f"{worker} on {place['node']} is not like the others, and passes "
-                    "of one run must be comparable; make these equal on all machines:"
+                    f"{worker} on {place['node']} is not like {whom}, and passes of "
+                    "one run must be comparable; make these equal on all machines:"
                     "\n  " + "\n  ".join(changed)
                 )
         self._ready[worker] = f"{worker} on {place['node']}"
@@ -389,6 +405,11 @@ class _Run:
     def busy(self) -> set[str]:
         """Workers that have not said everything about their work."""
         return set(self._leases)
+
+    @property
+    def ending(self) -> set[str]:
+        """Those of `busy` that have done all that they were given."""
+        return {w for w, lease in self._leases.items() if self.core.is_done(lease)}
 
     def _note(self, key: PassKey) -> int | None:
         number = self._number.get(key[:2])

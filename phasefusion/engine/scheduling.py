@@ -140,8 +140,6 @@ class Scheduler:
     ----------
     units : sequence of Unit
     max_attempts : int, default 3
-    in_flight : int, default 1
-        Units that a worker may have at a time.
     timeout_s : float, optional
         A lease of which nothing has been heard for so long is among `silent`.
     backups : bool, default False
@@ -175,19 +173,14 @@ class Scheduler:
         units: Sequence[Unit],
         *,
         max_attempts: int = 3,
-        in_flight: int = 1,
         timeout_s: float | None = None,
         backups: bool = False,
     ) -> None:
-        if max_attempts < 1 or in_flight < 1:
-            raise UsageError(
-                f"max_attempts and in_flight must be >= 1, they are {max_attempts} "
-                f"and {in_flight}"
-            )
+        if max_attempts < 1:
+            raise UsageError(f"max_attempts must be >= 1, it is {max_attempts}")
         if timeout_s is not None and not timeout_s > 0:
             raise UsageError(f"timeout_s must be above 0, it is {timeout_s}")
         self._max_attempts = max_attempts
-        self._in_flight = in_flight
         self._timeout_s = timeout_s
         self._backups = backups
         self._states = {unit.name: _state(unit) for unit in units if unit.parts}
@@ -196,7 +189,7 @@ class Scheduler:
         self._waiting = [(-s.unit.cost, name) for name, s in self._states.items()]
         heapq.heapify(self._waiting)
         self._held: dict[int, _Held] = {}
-        self._workers: dict[str, set[int]] = {}
+        self._workers: dict[str, int | None] = {}  # and what each has
         self._n_leases = 0
         #: What has been given up so far.
         self.poisoned: list[Poison] = []
@@ -225,18 +218,18 @@ class Scheduler:
         """Add a worker; one that took the place of a dead one has a name of its own."""
         if worker in self._workers:
             raise UsageError(f"worker {worker!r} is there already")
-        self._workers[worker] = set()
+        self._workers[worker] = None
 
     def leave(self, worker: str, reason: str) -> list[Poison]:
         """Take a worker out that has died; return what is given up because of it."""
-        numbers = self._workers.pop(worker, set())
-        return [poison for n in sorted(numbers) for poison in self._put_back(n, reason)]
+        number = self._workers.pop(worker, None)
+        return [] if number is None else self._put_back(number, reason)
 
     def lease(self, worker: str, now_s: float) -> Lease | None:
-        """Give a worker its next unit; None when there is none for it now."""
+        """Give a worker its next unit; None when it has one, or there is none now."""
         if worker not in self._workers:
             raise UsageError(f"worker {worker!r} has not joined")
-        if len(self._workers[worker]) >= self._in_flight:
+        if self._workers[worker] is not None:
             return None
         if self._waiting:
             _, name = heapq.heappop(self._waiting)
@@ -251,7 +244,7 @@ class Scheduler:
             self._n_leases, state.rest(), worker, bool(state.held), is_careful
         )
         self._held[lease.number] = _Held(lease, now_s)
-        self._workers[worker].add(lease.number)
+        self._workers[worker] = lease.number
         state.held.add(lease.number)
         return lease
 
@@ -295,9 +288,11 @@ class Scheduler:
         self._settle(state, [part])
         return True
 
-    def heard(self, lease: Lease, now_s: float) -> bool:
-        """Note a sign of life; False if the lease is old."""
-        return self._hear(lease, now_s) is not None
+    def is_done(self, lease: Lease) -> bool:
+        """Whether a worker has acknowledged every part of a lease that is out."""
+        held = self._held.get(lease.number)
+        names = {part.name for part in lease.unit.parts}
+        return held is not None and names <= held.acknowledged
 
     def at(self, lease: Lease) -> str | None:
         """Return the part that a worker is at; None before the first and at the end."""
@@ -308,10 +303,6 @@ class Scheduler:
         """Take a lease back that is done; what it left undone counts as a failure."""
         return self._put_back(lease.number, "it ended without all of its passes")
 
-    def fail(self, lease: Lease, reason: str) -> list[Poison]:
-        """Take a lease back that failed, from a worker that lives."""
-        return self._put_back(lease.number, reason)
-
     def silent(self, now_s: float) -> list[Lease]:
         """Leases of which nothing has been heard for `timeout_s`."""
         if self._timeout_s is None:
@@ -321,9 +312,8 @@ class Scheduler:
 
     def _hear(self, lease: Lease, now_s: float) -> _Held | None:
         held = self._held.get(lease.number)
-        if held is not None:  # what waits behind it at the worker is not silent either
-            for number in self._workers[lease.worker]:
-                self._held[number].seen_s = now_s
+        if held is not None:
+            held.seen_s = now_s
         return held
 
     def _settle(self, state: _State, parts: Iterable[str]) -> None:
@@ -337,7 +327,8 @@ class Scheduler:
         held = self._held.pop(number, None)
         if held is None:
             return []
-        self._workers.get(held.lease.worker, set()).discard(number)
+        if held.lease.worker in self._workers:
+            self._workers[held.lease.worker] = None
         state = self._states.get(held.lease.unit.name)
         if state is None:
             return []

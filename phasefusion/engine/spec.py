@@ -64,10 +64,10 @@ class ScorerSpec:
             local = Path(self.folder, self.model)
             name = str(local) if local.exists() else self.model
             return load_model(name, **self.options)
-        module, _, name = str(self.scorer).rpartition(":")
+        module, colon, name = str(self.scorer).rpartition(":")
         if module.endswith(".py"):
             module = str(Path(self.folder, module))
-        return load_scorer(f"{module}:{name}", self.folder)
+        return load_scorer(f"{module}{colon}{name}", self.folder)
 
 
 ScorerFactory = Callable[[], "Scorer"]

@@ -21,7 +21,7 @@ from phasefusion._runner import Runner
 from phasefusion._scorer_checks import check_scorer
 from phasefusion._versions import versions
 from phasefusion.datasets import Item
-from phasefusion.engine.local import Prepared
+from phasefusion.engine.scorers import Prepared, prepare
 from phasefusion.engine.spec import ScorerFactory
 from phasefusion.errors import PhaseFusionError, PhaseFusionWarning, ScoringError
 from phasefusion.records import PassKey, pass_key
@@ -210,8 +210,6 @@ class Worker:
 
     def start(self, plan: Plan) -> dict[str, Any] | Trouble:
         """Make the scorers of a plan; say what they are and where, or why not."""
-        from phasefusion.evaluate import prepare
-
         try:
             made = self._factory()
             check_scorer(made)

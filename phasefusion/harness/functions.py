@@ -43,6 +43,8 @@ class FunctionScorer:
     returns : {"logprobs", "probabilities", "logits", "answer"}
     name : str, optional
         Of the model in reports; the function's own name by default.
+    content : str, optional
+        What changes whenever the function's results do.
 
     Raises
     ------
@@ -56,6 +58,7 @@ class FunctionScorer:
         *,
         returns: Returns = "logprobs",
         name: str | None = None,
+        content: str | None = None,
     ) -> None:
         if returns not in _RETURNS:
             raise ScoringError(f"returns is {returns!r}; it must be one of {_RETURNS}")
@@ -70,6 +73,7 @@ class FunctionScorer:
         own = getattr(function, "__qualname__", type(function).__qualname__)
         module = getattr(function, "__module__", type(function).__module__)
         self._name = name or f"{module}.{own}"
+        self._content = content
 
     def score(
         self,
@@ -93,15 +97,14 @@ class FunctionScorer:
         text = check_question(question)
         clean = clean_options(options)
         table = check_orders(orders, len(clean.texts))
-        notes = list(clean.notes)
-        pass_notes = {}
+        pass_notes: dict[tuple[int, int], str] = {}
         logprobs = np.full((len(clip.frames), *table.shape), np.nan)
         mass = np.full(logprobs.shape[:2], np.nan)
         for s in range(len(clip.frames)):
             missing = np.flatnonzero(clip.missing[s])
             if missing.size:
-                frame = int(clip.indices[s, missing[0]])
-                notes.append(f"phase {s}: frame {frame} could not be decoded")
+                why = f"frame {clip.indices[s, missing[0]]} could not be decoded"
+                pass_notes |= {(s, m): why for m in range(len(table))}
                 continue
             times = {"times_s": clip.times_s[s]} if self._takes_times else {}
             for m, order in enumerate(table):
@@ -113,7 +116,7 @@ class FunctionScorer:
                 if problem:
                     pass_notes[s, m] = problem
         merged = merge_repeats(logprobs, clean.first)
-        return OptionScores(merged, mass, table, "letter", tuple(notes), pass_notes)
+        return OptionScores(merged, mass, table, "letter", clean.notes, pass_notes)
 
     def _read(
         self, said: object, shown: Sequence[str]
@@ -173,6 +176,7 @@ class FunctionScorer:
             "scorer": type(self).__name__,
             "model": self._name,
             "returns": self._returns,
+            **({} if self._content is None else {"content": self._content}),
         }
 
     def __repr__(self) -> str:
@@ -181,17 +185,26 @@ class FunctionScorer:
 
 @overload
 def wrap(
-    function: ScoreFunction, *, returns: Returns = ..., name: str | None = ...
+    function: ScoreFunction,
+    *,
+    returns: Returns = ...,
+    name: str | None = ...,
+    content: str | None = ...,
 ) -> FunctionScorer: ...
 @overload
 def wrap(
-    function: None = ..., *, returns: Returns = ..., name: str | None = ...
+    function: None = ...,
+    *,
+    returns: Returns = ...,
+    name: str | None = ...,
+    content: str | None = ...,
 ) -> Callable[[ScoreFunction], FunctionScorer]: ...
 def wrap(
     function: ScoreFunction | None = None,
     *,
     returns: Returns = "logprobs",
     name: str | None = None,
+    content: str | None = None,
 ) -> FunctionScorer | Callable[[ScoreFunction], FunctionScorer]:
     """Make a scorer of any function, or decorate one.
 
@@ -213,6 +226,9 @@ def wrap(
     name : str, optional
         Of the model in reports and in run.json. A run goes on only under the same
         name, so change it when the function changes.
+    content : str, optional
+        What changes whenever the function's results do, such as a hash of its code and
+        weights. A harness keeps a cache of posteriors only where it is given.
 
     Returns
     -------
@@ -244,8 +260,10 @@ def wrap(
     (3, 2)
     """
     if function is None:
-        return lambda given: FunctionScorer(given, returns=returns, name=name)
-    return FunctionScorer(function, returns=returns, name=name)
+        return lambda given: FunctionScorer(
+            given, returns=returns, name=name, content=content
+        )
+    return FunctionScorer(function, returns=returns, name=name, content=content)
 
 
 def _takes_times(function: ScoreFunction) -> bool:

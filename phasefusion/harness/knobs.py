@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -170,13 +173,18 @@ class Knobs:
 
 
 def _whole(name: str, value: Any) -> int:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = float("nan")
-    if number != int(number) if number == number else True:
+    """Read a whole number; one that is written as such keeps every digit."""
+    found: int | None = None
+    if not isinstance(value, bool):
+        with contextlib.suppress(TypeError, ValueError):
+            found = int(value) if isinstance(value, str) else operator.index(value)
+    if found is None and isinstance(value, float | str):  # such as 2.0 and "1e3"
+        with contextlib.suppress(ValueError):
+            number = float(value)
+            found = int(number) if number.is_integer() else None
+    if found is None:
         raise UsageError(f"{name}={value!r} must be a whole number")
-    return int(number)
+    return found
 
 
 def _text(name: str, value: Any) -> str:
@@ -184,6 +192,6 @@ def _text(name: str, value: Any) -> str:
         return "true"
     if isinstance(value, bool):
         raise UsageError(f"{name}={value!r} must be a text")
-    if name == "origin" and isinstance(value, float):
+    if name == "origin" and isinstance(value, float) and math.isfinite(value):
         return str(Fraction(value).limit_denominator(1_000_000))
     return str(value)

@@ -306,9 +306,12 @@ class BoundModel:
         table = check_orders(orders, len(options))
         logprobs = np.full((len(clip.frames), *table.shape), np.nan)
         mass = np.full(logprobs.shape[:2], np.nan)
-        notes = {}
+        notes: dict[tuple[int, int], str] = {}
         for s in range(len(clip.frames)):
-            if clip.missing[s].any():
+            missing = np.flatnonzero(clip.missing[s])
+            if missing.size:
+                why = f"frame {clip.indices[s, missing[0]]} could not be decoded"
+                notes |= {(s, m): why for m in range(len(table))}
                 continue
             frames = PhaseFrames.of(clip, s, self.base.timestamps)
             for m, order in enumerate(table.tolist()):

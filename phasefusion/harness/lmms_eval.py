@@ -13,9 +13,11 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from phasefusion._description import describe_scorer
 from phasefusion.errors import (
     BackendUnavailableError,
     DatasetError,
@@ -30,8 +32,6 @@ from phasefusion.harness.lmms_requests import (
     read_request,
     repeated_ids,
 )
-from phasefusion.harness.posteriors import CachedScorer
-from phasefusion.harness.prompts import with_prompt
 from phasefusion.harness.session import Session
 from phasefusion.scoring.letters import first_equal
 
@@ -72,6 +72,16 @@ def manifests() -> list[Any]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """A document that cannot be asked, and why."""
+
+    task: str
+    split: str
+    doc_id: Any
+    reason: str
+
+
 class _Model(lmms):
     """What both models have in common."""
 
@@ -86,6 +96,7 @@ class _Model(lmms):
         super().__init__()
         self.knobs, self._rest = Knobs.split(given)
         self._session: Session | None = None
+        self._repeated: dict[tuple[str, str], tuple[Any, frozenset[str]]] = {}
         _warn_of_response_cache(self.knobs)
 
     # What the models differ in
@@ -161,72 +172,73 @@ class _Model(lmms):
             atexit.register(self.close)
         return self._session
 
-    def _read_all(self, requests: Sequence[Any]) -> list[Asked | str]:
+    def _read_all(self, requests: Sequence[Any]) -> list[Asked | _Unread]:
         """Read all requests first, so that a task without options stops at once."""
-        read: list[Asked | str] = []
+        read: list[Asked | _Unread] = []
         tasks: Counter[str] = Counter()
-        unread: Counter[str] = Counter()
-        ids = repeated_ids(requests, self.task_dict)
+        unread: dict[str, list[_Unread]] = {}
         for request in requests:
-            task = request.args[4]
+            _, _, _, doc_id, task, split = request.args
             tasks[task] += 1
+            docs = self.task_dict[task][split]
+            ids = self._repeated_ids(task, split, docs)
             try:
-                doc = self.task_dict[task][request.args[5]][request.args[3]]
-                read.append(read_request(request.args, doc, ids, self.prompt_key))
+                asked = read_request(request.args, docs[doc_id], ids, self.prompt_key)
+                read.append(asked)
             except (DatasetError, OptionError) as error:
                 if self.knobs.on_error == "raise":
                     raise
-                unread[task] += 1
-                read.append(f"{task}, document {request.args[3]}: {error}")
-        for task, n in unread.items():
-            example = next(r for r in read if isinstance(r, str) and r.startswith(task))
+                one = _Unread(task, split, doc_id, str(error))
+                unread.setdefault(task, []).append(one)
+                read.append(one)
+        for task, left_out in unread.items():
+            n, first = len(left_out), left_out[0]
             if n == tasks[task]:
                 raise OptionError(
                     f"task {task}: no document of {n} shows lettered options that can "
-                    f"be found; the first: {example}"
+                    f"be found; the first: document {first.doc_id}: {first.reason}"
                 )
             _LOG.warning(
-                "task %s: %d of %d unread, such as %s", task, n, tasks[task], example
-            )
+                "task %s: %d of %d unread, such as document %s: %s",
+                task, n, tasks[task], first.doc_id, first.reason,
+            )  # fmt: skip
         return read
 
-    def _answer(self, session: Session, asked: Asked | str) -> str:
-        if isinstance(asked, str):
-            task, _, rest = asked.partition(", document ")
-            doc_id, _, reason = rest.partition(": ")
-            session.note_doc({"task": task, "doc_id": doc_id, "unread": reason})
-            return ""
-        scorer = self._scorer(asked)
-        if session.cache is not None:
-            scorer = CachedScorer(
-                scorer,
-                session.cache,
-                self._identity(),
-                asked.shown.render,
+    def _repeated_ids(self, task: str, split: str, docs: Any) -> frozenset[str]:
+        """Ids that name several documents of a split, which is read once."""
+        known = self._repeated.get((task, split))
+        if known is None or known[0] is not docs:
+            known = self._repeated[task, split] = docs, repeated_ids(task, docs)
+        return known[1]
+
+    def _answer(self, session: Session, asked: Asked | _Unread) -> str:
+        if isinstance(asked, _Unread):
+            session.note_doc(
+                {
+                    "task": asked.task,
+                    "split": asked.split,
+                    "doc_id": asked.doc_id,
+                    "unread": asked.reason,
+                }
             )
+            return ""
+        scorer = session.cached(self._scorer(asked), asked.shown.render)
         answer = session.answer(asked.item, scorer)
         session.note_doc(
             {
                 "task": asked.item.benchmark,
                 "split": asked.arguments[5],
                 "doc_id": asked.arguments[3],
-                "question_id": asked.item.question_id,
                 "prompt": asked.shown.render(),
                 "options": list(asked.item.options),
                 "gold": asked.item.gold,
                 "gold_problem": asked.problem or None,
                 "answer": answer.text,
                 "reason": answer.reason or None,
-            }
+            },
+            asked.item,
         )
         return answer.text
-
-    def _identity(self) -> dict[str, Any]:
-        """Return what decides a score besides frames and prompt; no places in it."""
-        described = self._describe()
-        described.pop("path", None)
-        names = ("timestamps", "letter_variants")
-        return described | {name: getattr(self.knobs, name) for name in names}
 
 
 class PhaseFusion(_Model):
@@ -276,7 +288,7 @@ class PhaseFusion(_Model):
             letter_variants=self.knobs.letter_variants,
             **self._rest,
         )
-        self._described: dict[str, Any] = self._own.describe()
+        self._described = describe_scorer(self._own)
 
     def _describe(self) -> dict[str, Any]:
         described = dict(self._described)
@@ -285,7 +297,7 @@ class PhaseFusion(_Model):
 
     def _scorer(self, asked: Asked) -> Scorer:
         prompt = one_turn(asked.messages, asked.shown, self._system)
-        scorer: Scorer = with_prompt(self._own, prompt)
+        scorer: Scorer = self._own.with_prompt(prompt)
         return scorer
 
 
@@ -341,7 +353,8 @@ class PhaseFusionWrap(_Model):
         pretrained = str(self._arguments.get("pretrained", ""))
         kind = type(self._base.model)
         network = self._base.network
-        described = {
+        described: dict[str, Any] = {
+            "class": f"{type(self).__module__}.{type(self).__qualname__}",
             "scorer": "phasefusion_wrap",
             "base": self._base.name,
             "base_class": f"{kind.__module__}.{kind.__qualname__}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,12 @@ from phasefusion.harness.prompts import AsShown, ShownOptions, find_options
 from phasefusion.scoring.letters import strip_letters
 
 __all__ = ["Asked", "one_turn", "read_request", "repeated_ids"]
+
+#: In front of the number of a document that has no id of its own; no id of a document
+#: that begins so is taken.
+_POSITION = "#"
+#: Columns that no id is read from, and that are slow to read.
+_SLOW = ("Image", "Audio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,7 @@ class Asked:
 def read_request(
     arguments: tuple[Any, ...],
     doc: Mapping[str, Any],
-    repeated: set[tuple[str, str]],
+    repeated: Collection[str],
     prompt_key: str = "",
 ) -> Asked:
     """Read a request of a chat model.
@@ -62,8 +68,9 @@ def read_request(
         task and split.
     doc : mapping
         The document.
-    repeated : set of (str, str)
-        Tasks and ids that name several documents.
+    repeated : collection of str
+        Ids that name several documents of the task, see `repeated_ids`. Such a
+        document, and one without an id, is called ``#`` and its number.
     prompt_key : str
         Whose prompt the task shall make, if it has one.
 
@@ -82,8 +89,8 @@ def read_request(
     video, start, end = _video(messages)
     gold, problem = _gold(facts, shown)
     name = facts.question_id
-    if not name or (task, name) in repeated:
-        name = str(doc_id)
+    if not name or name in repeated or name.startswith(_POSITION):
+        name = f"{_POSITION}{doc_id}"
     item = Item(
         question_id=name,
         benchmark=task,
@@ -200,16 +207,38 @@ def _prompt_of(to_messages: Callable[..., Any], key: str) -> Iterator[None]:
         task.lmms_eval_specific_kwargs = before
 
 
-def repeated_ids(
-    requests: Sequence[Any], task_dict: Mapping[str, Any]
-) -> set[tuple[str, str]]:
-    """Ids that name several documents of a task, so that they name none."""
-    docs: dict[tuple[str, str], set[Any]] = {}
-    for request in requests:
-        _, _, _, doc_id, task, split = request.args
+def repeated_ids(task: str, docs: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Ids that name several documents of a task, so that they name none.
+
+    Parameters
+    ----------
+    task : str
+    docs : iterable of mapping
+        All documents of its split, so that a document is called the same whichever of
+        them a process is asked.
+
+    Examples
+    --------
+    >>> sorted(repeated_ids("t", [{"id": "a"}, {"id": "b"}, {"id": "a"}, {}]))
+    ['a']
+    """
+    seen: set[str] = set()
+    found: set[str] = set()
+    for doc in _readable(docs):
         try:
-            name = read_doc(task, task_dict[task][split][doc_id]).question_id
+            name = read_doc(task, doc).question_id
         except PhaseFusionError:
             continue
-        docs.setdefault((task, name), set()).add(doc_id)
-    return {key for key, ids in docs.items() if len(ids) > 1}
+        if name in seen:
+            found.add(name)
+        seen.add(name)
+    return frozenset(found - {""})
+
+
+def _readable(docs: Any) -> Iterable[Mapping[str, Any]]:
+    """Leave out the columns of a data set that would be decoded for nothing."""
+    features = getattr(docs, "features", None) or {}
+    slow = [name for name, kind in features.items() if type(kind).__name__ in _SLOW]
+    if slow:
+        docs = docs.remove_columns(slow)
+    return docs.values() if isinstance(docs, Mapping) else docs

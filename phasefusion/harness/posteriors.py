@@ -15,7 +15,7 @@ import orjson
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._runner import one_phase
-from phasefusion.errors import RecordError, ScoringError
+from phasefusion.errors import RecordError, ScoringError, UsageError
 from phasefusion.scoring.generation import GeneratedAnswers
 from phasefusion.scoring.protocol import OptionScores, check_orders
 
@@ -23,11 +23,49 @@ if TYPE_CHECKING:
     from phasefusion.scoring.protocol import Scorer
     from phasefusion.video import Clip
 
-__all__ = ["CachedScorer", "PosteriorCache"]
+__all__ = ["CachedScorer", "PosteriorCache", "cache_identity"]
 
 #: Raised when what a key holds, or how, changes.
-_FORMAT = 1
+_FORMAT = 2
 _TIMEOUT_S = 60.0
+#: What a scorer's description says of the contents of its model, under one of these.
+_CONTENTS = ("sha256", "revision", "content")
+
+
+def cache_identity(
+    scorer: Mapping[str, Any], harness: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what decides a score besides frames, prompt and options.
+
+    Parameters
+    ----------
+    scorer : mapping
+        Its description.
+    harness : mapping
+        Of the harness only name and version count: what its settings change is seen in
+        the prompt and the frames, or in the scorer.
+
+    Raises
+    ------
+    UsageError
+        If the description does not identify what the scorer computes: two of the same
+        name would get each other's scores.
+
+    Examples
+    --------
+    >>> cache_identity({"class": "a.B", "sha256": "0f", "path": "x"}, {"name": "h"})
+    {'class': 'a.B', 'sha256': '0f', 'harness': ['h', None]}
+    """
+    if not any(scorer.get(name) for name in _CONTENTS):
+        who = scorer.get("model") or scorer.get("class") or "the scorer"
+        raise UsageError(
+            f"cache= needs a scorer that says what it computes, and {who} does not: "
+            'its describe() must have one of "sha256", "revision" (of a commit) or '
+            '"content", which change whenever its scores do. A wrapped function takes '
+            "content="
+        )
+    known = {name: value for name, value in scorer.items() if name != "path"}
+    return known | {"harness": [harness.get("name"), harness.get("version")]}
 
 
 class PosteriorCache:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from phasefusion.errors import OptionError
 from phasefusion.scoring.letters import LETTERS, PromptTemplate
 
-__all__ = ["AsShown", "ShownOptions", "find_options", "with_prompt"]
+__all__ = [
+    "AsShown",
+    "ShownOptions",
+    "find_options",
+    "prompt_source",
+    "takes_prompt",
+    "with_prompt",
+]
 
 #: A label at the beginning of a line: "A. ", "A) ", "A: ", "(A) ", "[A] ".
 _LABEL = re.compile(
@@ -232,20 +238,25 @@ class AsShown(PromptTemplate):
         ).render()
 
 
+def takes_prompt(scorer: object) -> bool:
+    """Whether a scorer can be given another prompt; see `Scorer`."""
+    return callable(getattr(scorer, "with_prompt", None))
+
+
 def with_prompt(scorer: Any, prompt: PromptTemplate) -> Any:
     """Return a scorer of the same model with another prompt.
 
-    A scorer of one's own, without a prompt, is returned as it is: it is given the
+    A scorer without a method ``with_prompt`` is returned as it is: it is given the
     question and the options, and shows them its own way.
     """
-    for names in (("_prompt",), ("_asker", "prompt")):
-        held = [scorer]
-        for name in names[:-1]:
-            held.append(getattr(held[-1], name, None))
-        if hasattr(held[-1], names[-1]):
-            copies = [copy.copy(one) for one in held]
-            setattr(copies[-1], names[-1], prompt)
-            for name, outer, inner in zip(names, copies, copies[1:], strict=False):
-                setattr(outer, name, inner)
-            return copies[0]
-    return scorer
+    return scorer.with_prompt(prompt) if takes_prompt(scorer) else scorer
+
+
+def prompt_source(scorer: object, described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what run.json says of the prompt: the harness's, or the scorer's own."""
+    if takes_prompt(scorer):
+        return {"text": "as the data set makes it"}
+    return {
+        "text": "the scorer's own, of the data set's question and options",
+        "own": described.get("prompt"),
+    }

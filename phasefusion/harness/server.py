@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import io
 import threading
 import urllib.parse
@@ -23,6 +24,7 @@ from phasefusion.harness._letters import (
     TopTokens,
     calibrated,
     completed_logprob,
+    entered,
     read_answer_position,
 )
 from phasefusion.scoring.letters import (
@@ -118,17 +120,22 @@ class OpenAIScorer:
 
     Notes
     -----
-    A letter that is not among the tokens named is not impossible. It enters with the
-    largest log-probability that it can have: that of the least likely token named, or
-    all that is left of 1 if that is less. Since a letter that is named is at least as
-    likely, the answer of a pass does not depend on it; its posterior does by at most
-    that much. `OptionScores.option_mass` counts named letters alone, so it is a lower
-    bound, and a note says which letters were entered so. A pass without any letter
-    named is missing.
+    A letter that is not among the tokens named is not impossible. Each of its two
+    spellings, ``"A"`` and ``" A"``, can have as much as the least likely token named,
+    and both no more than all that is left of 1. Where that reaches the likeliest letter
+    named, the answer is not known, and the pass is missing with a note that says so.
+    Else the letter enters with that bound, or with the probability of the least likely
+    letter named if that is less: the answer of a pass does not depend on it, and no
+    mean of passes makes a letter the answer that the server never named. Posteriors do
+    depend on it, by at most the bound. `OptionScores.option_mass` counts named letters
+    alone, so it is a lower bound, and a note says which letters were entered so. Of a
+    letter that is named in one spelling, the other one is left out. A pass without any
+    letter named is missing.
 
     A request that the server refuses (status 400, 413, 422: too long a prompt, a
     filter) is a missing pass with the server's reason, once another has gone well;
-    before that it is an error of the settings.
+    before that it is an error of the settings. Where it refuses to be asked again about
+    single letters, the pass keeps what was named, with its reason as a note.
 
     Only the standard library is used for the connection.
     """
@@ -165,9 +172,7 @@ class OpenAIScorer:
                 f"concurrency {concurrency} must be 1..256, and top_logprobs "
                 f"{top_logprobs} 1..1000"
             )
-        self._prompt = PromptTemplate() if prompt is None else prompt
-        if not self._prompt.lists_letters:
-            raise ScoringError("the prompt must show {options} with their {letter}")
+        self._prompt = _checked(PromptTemplate() if prompt is None else prompt)
         self._endpoint = Endpoint(
             base_url, api_key, dict(headers or {}), timeout_s, retries, backoff_s
         )
@@ -208,16 +213,15 @@ class OpenAIScorer:
         text = check_question(question)
         clean = clean_options(options)
         table = check_orders(orders, len(clean.texts))
-        notes = list(clean.notes)
-        pass_notes = {}
+        pass_notes: dict[tuple[int, int], str] = {}
         logprobs = np.full((len(clip.frames), *table.shape), np.nan)
         mass = np.full(logprobs.shape[:2], np.nan)
         passes = []
         for s in range(len(clip.frames)):
             missing = np.flatnonzero(clip.missing[s])
             if missing.size:
-                frame = int(clip.indices[s, missing[0]])
-                notes.append(f"phase {s}: frame {frame} could not be decoded")
+                why = f"frame {clip.indices[s, missing[0]]} could not be decoded"
+                pass_notes |= {(s, m): why for m in range(len(table))}
                 continue
             media = tuple(self._media(clip.frames[s], clip.times_s[s]))
             for m, order in enumerate(table):
@@ -231,13 +235,19 @@ class OpenAIScorer:
             if note:
                 pass_notes[one.s, one.m] = note
         merged = merge_repeats(logprobs, clean.first)
-        return OptionScores(merged, mass, table, "letter", tuple(notes), pass_notes)
+        return OptionScores(merged, mass, table, "letter", clean.notes, pass_notes)
 
     def frame_size(
         self, height_px: int, width_px: int, n_frames: int
     ) -> tuple[int, int] | None:
         """Return the size that frames are sent at; None as decoded."""
         return self._size
+
+    def with_prompt(self, prompt: PromptTemplate) -> OpenAIScorer:
+        """Return a scorer of the same model that shows questions in another prompt."""
+        twin = copy.copy(self)
+        twin._prompt = _checked(prompt)
+        return twin
 
     def describe(self) -> dict[str, Any]:
         """Return what is needed to repeat the scores, without the key."""
@@ -252,7 +262,7 @@ class OpenAIScorer:
             "timestamps": self._timestamps,
             "size": self._size,
             "top_logprobs": self._top_logprobs,
-            "missing_letters": "upper bound",
+            "missing_letters": "bound, at most the least letter named",
             "reask": self._reask,
             "extra_body": self._extra,
         }
@@ -318,11 +328,12 @@ class OpenAIScorer:
         found = read_answer_position(response, n_options, self._top_logprobs)
         with self._lock:
             self._succeeded = True
-        values = found.logprobs.copy()
+        values, refused = found.logprobs.copy(), ""
         if found.missing.any() and self._reask is not None:
-            asked = self._asked_again(body, found)
-            values = np.where(found.missing, asked, values)
-        return _entered(values, found)
+            again, refused = self._asked_again(body, found)
+            values = np.where(found.missing, again, values)
+        values, mass, note = entered(values, found)
+        return values, mass, "; ".join(filter(None, (note, refused)))
 
     def _body(self, question: str, one: _Pass) -> dict[str, Any]:
         messages: list[dict[str, Any]] = []
@@ -343,15 +354,27 @@ class OpenAIScorer:
 
     def _asked_again(
         self, body: Mapping[str, Any], found: TopTokens
-    ) -> NDArray[np.float64]:
-        """Log-probabilities of missing letters, NaN where they are still not known."""
+    ) -> tuple[NDArray[np.float64], str]:
+        """Log-probabilities of missing letters, NaN where they are still not known.
+
+        What the server refuses stays unknown, with its reason; the pass itself stays.
+        """
         letters = LETTERS[: len(found.logprobs)]
-        if self._reask == "prompt_logprobs":
-            values = np.full(len(letters), np.nan)
+        values = np.full(len(letters), np.nan)
+        try:
+            if self._reask == "logit_bias":
+                return self._biased(body, found, letters), ""
             for k in np.flatnonzero(found.missing):
                 value = self._completed(body, letters[k])
-                values[k] = np.nan if value is None else min(value, found.bound)
-            return values
+                bound = found.spelling_bound  # it is one token that was asked for
+                values[k] = np.nan if value is None else min(value, bound)
+        except RefusedRequestError as error:
+            return values, f"asking again by {self._reask} was refused: {error}"
+        return values, ""
+
+    def _biased(
+        self, body: Mapping[str, Any], found: TopTokens, letters: str
+    ) -> NDArray[np.float64]:
         bias = {str(self._token_id(letter)): _BIAS for letter in letters}
         response = self._endpoint.post("chat/completions", {**body, "logit_bias": bias})
         second = read_answer_position(response, len(letters), self._top_logprobs)
@@ -393,30 +416,6 @@ class OpenAIScorer:
         return int(tokens[0])
 
 
-def _entered(
-    values: NDArray[np.float64], found: TopTokens
-) -> tuple[NDArray[np.float64], float, str]:
-    """Enter letters that are still missing with the most that they can have."""
-    unknown = np.isnan(values)
-    if unknown.all():
-        return (
-            values,
-            np.nan,
-            f"none of the letters is among the {found.n_named} tokens that the server "
-            f"named (likeliest: {found.likeliest})",
-        )
-    mass = min(float(np.exp(values[~unknown]).sum()), 1.0)
-    if not unknown.any():
-        return values, mass, ""
-    names = ", ".join(LETTERS[k] for k in np.flatnonzero(unknown))
-    note = (
-        f"{names} not among the {found.n_named} tokens that the server named; entered "
-        f"with the most that each can have, {np.exp(found.bound):.2g}; the option mass "
-        "is a lower bound"
-    )
-    return np.where(unknown, found.bound, values), mass, note
-
-
 def _jpeg_bytes(pixels: NDArray[np.uint8]) -> bytes:
     try:
         from PIL import Image
@@ -427,6 +426,12 @@ def _jpeg_bytes(pixels: NDArray[np.uint8]) -> bytes:
     out = io.BytesIO()
     Image.fromarray(pixels).save(out, "JPEG", quality=_JPEG_QUALITY, subsampling=0)
     return out.getvalue()
+
+
+def _checked(prompt: PromptTemplate) -> PromptTemplate:
+    if not prompt.lists_letters:
+        raise ScoringError("the prompt must show {options} with their {letter}")
+    return prompt
 
 
 def _check(name: str, value: object, allowed: Sequence[object]) -> None:

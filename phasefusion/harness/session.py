@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import platform
+import hashlib
 import shutil
-import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +17,16 @@ import orjson
 from numpy.typing import NDArray
 
 from phasefusion._cached_clips import as_cache
+from phasefusion._description import describe_run, on_any_device
 from phasefusion._runner import Runner
-from phasefusion._versions import versions
+from phasefusion.errors import DatasetError, ScoringError
 from phasefusion.fusion import FusedPosterior, fuse
 from phasefusion.harness.knobs import Knobs
-from phasefusion.harness.posteriors import PosteriorCache
+from phasefusion.harness.posteriors import (
+    CachedScorer,
+    PosteriorCache,
+    cache_identity,
+)
 from phasefusion.orders import to_content
 from phasefusion.records import RunWriter, iter_passes
 from phasefusion.scoring.letters import LETTERS, merge_repeats
@@ -35,6 +38,11 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Session"]
 
 DOCS_FILE = "docs.jsonl"
+#: What is said where a model gives nothing that can be fused.
+NO_POSTERIORS = (
+    "generated answers have no posteriors to fuse; make a scorer of the function that "
+    'writes them, wrap(returns="answer"), whose passes then vote'
+)
 
 _Head = tuple[str, str]
 
@@ -93,7 +101,8 @@ class Session:
     ----------
     knobs : Knobs
     scorer : mapping
-        What is needed to repeat the scores, for ``run.json``.
+        What is needed to repeat the scores, for ``run.json``, as `describe_scorer` has
+        it; with a cache it has to identify the contents of the model.
     harness : mapping
         Which harness, which model, which prompt; for ``run.json`` too.
     rank, world_size : int
@@ -103,6 +112,8 @@ class Session:
     ------
     RecordError
         If the sidecar cannot be written, or holds a run with other settings.
+    UsageError
+        If there is to be a cache, and the scorer does not say what it is.
     """
 
     def __init__(
@@ -127,35 +138,28 @@ class Session:
         self.folder = folder
         self._plan = knobs.plan()
         self._orders: dict[int, NDArray[np.int64]] = {}
+        facts = {"scorer": on_any_device(scorer), "harness": dict(harness)}
+        self._identity = cache_identity(facts["scorer"], harness) if knobs.cache else {}
         self.cache = PosteriorCache(knobs.cache) if knobs.cache else None
         self._frames = as_cache(knobs.frame_cache) if knobs.frame_cache else None
-        self._writer = _Kept(folder, self._description(scorer, harness))
-        self._docs = _known_docs(folder / DOCS_FILE)
+        description = describe_run(
+            self._plan, facts, seed=knobs.seed, on_error=knobs.on_error
+        )
+        self._writer = _Kept(folder, description)
+        self._docs, self._asked = _known_docs(folder / DOCS_FILE)
 
-    def _description(
-        self, scorer: Mapping[str, Any], harness: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        knobs = self.knobs
-        scorer = dict(scorer)
-        place = scorer.pop("path", None) if "sha256" in scorer else None
-        return {
-            "settings": {
-                "protocol": knobs.protocol,
-                "grid": self._plan.grid.to_dict(),
-                "dense": self._plan.dense,
-                "arms": [arm.to_dict() for arm in self._plan.arms],
-                "orders": self._plan.orders,
-                "seed": knobs.seed,
-                "on_error": knobs.on_error,
-                "scorer": scorer,
-                "harness": dict(harness),
-            },
-            "versions": versions(),
-            "model": {"path": place},
-            "host": {"platform": platform.platform(), "machine": platform.machine()},
-            "command": list(sys.argv),
-            "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
+    def cached(self, scorer: Scorer, shown: Callable[[Sequence[int]], str]) -> Scorer:
+        """Return a scorer that asks the given one for what is not in the cache.
+
+        Parameters
+        ----------
+        scorer : Scorer
+        shown : callable
+            From an order to the prompt in that order.
+        """
+        if self.cache is None:
+            return scorer
+        return CachedScorer(scorer, self.cache, self._identity, shown)
 
     def orders(self, n_options: int) -> NDArray[np.int64]:
         """Orders of K options, shape (M, K)."""
@@ -171,8 +175,11 @@ class Session:
         PhaseFusionError
             With ``on_error="raise"`` for what cannot be read or scored, and always for
             what the scorer cannot do at all.
+        DatasetError
+            If the item's id has been another question's, whose passes are on disk.
         """
         with self._lock:
+            self._check_asked(item)
             on_error: Any = self.knobs.on_error
             runner = Runner(
                 scorer=scorer,
@@ -187,6 +194,16 @@ class Session:
             runner.run([item], False)
             rows = self._writer.rows.get((item.benchmark, item.question_id), [])
         return self._fused(item, rows)
+
+    def _check_asked(self, item: Item) -> None:
+        """Refuse an id under which something else was asked before."""
+        asked = _question_hash(item)
+        if self._asked.setdefault((item.benchmark, item.question_id), asked) != asked:
+            raise DatasetError(
+                f"{item.benchmark}, question {item.question_id!r}: another question "
+                f"was asked under this id, and its passes are in {self.folder}; if the "
+                "data have changed, name another sidecar"
+            )
 
     def _fused(self, item: Item, rows: list[Mapping[str, Any]]) -> Answer:
         """Pool all phases and orders of the arm that is answered with."""
@@ -204,6 +221,8 @@ class Session:
             if m is None:
                 continue
             if row["logprobs"] is None:
+                if row["invalid"] is None:
+                    raise ScoringError(NO_POSTERIORS)
                 reason = reason or str(row["invalid"])
                 continue
             letters = np.array(row["logprobs"], np.float64)
@@ -223,9 +242,23 @@ class Session:
             text = f"{text}. {item.options[index]}"
         return Answer(index, text, fused)
 
-    def note_doc(self, facts: Mapping[str, Any]) -> None:
-        """Write what a document was asked as, once, beside the passes."""
+    def note_doc(self, facts: Mapping[str, Any], item: Item | None = None) -> None:
+        """Write what a document was asked as, once, beside the passes.
+
+        Parameters
+        ----------
+        facts : mapping
+            With "task" and "doc_id".
+        item : Item, optional
+            What was answered; so that a later process knows the question of an id.
+        """
         key = (str(facts["task"]), str(facts["doc_id"]))
+        if item is not None:
+            facts = {
+                **facts,
+                "question_id": item.question_id,
+                "asked": _question_hash(item),
+            }
         with self._lock:
             if key in self._docs:
                 return
@@ -242,14 +275,26 @@ class Session:
             self._remove()
 
 
-def _known_docs(path: Path) -> set[tuple[str, str]]:
-    """Documents that an earlier process has written; a torn line is left out."""
-    found = set()
-    if path.exists():
-        for line in path.read_bytes().splitlines():
-            try:
-                row = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                continue
-            found.add((str(row.get("task")), str(row.get("doc_id"))))
-    return found
+def _known_docs(path: Path) -> tuple[set[_Head], dict[_Head, str]]:
+    """Documents that an earlier process has written, and what it asked by id.
+
+    A torn line is left out.
+    """
+    found: set[_Head] = set()
+    asked: dict[_Head, str] = {}
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        task = str(row.get("task"))
+        found.add((task, str(row.get("doc_id"))))
+        if "asked" in row:
+            asked[task, row["question_id"]] = row["asked"]
+    return found, asked
+
+
+def _question_hash(item: Item) -> str:
+    """Short hash of what a model is shown; where the video lies does not matter."""
+    facts = [Path(item.video).name, item.start, item.end, item.question, item.options]
+    return hashlib.sha256(orjson.dumps(facts)).hexdigest()[:16]

@@ -9,11 +9,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib
+import os
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from phasefusion._description import describe_scorer
 from phasefusion.datasets import Item
 from phasefusion.errors import (
     BackendUnavailableError,
@@ -23,9 +25,14 @@ from phasefusion.errors import (
     UsageError,
 )
 from phasefusion.harness.knobs import Knobs
-from phasefusion.harness.posteriors import CachedScorer
-from phasefusion.harness.prompts import AsShown, find_options, with_prompt
-from phasefusion.harness.session import Session
+from phasefusion.harness.posteriors import cache_identity
+from phasefusion.harness.prompts import (
+    AsShown,
+    find_options,
+    prompt_source,
+    with_prompt,
+)
+from phasefusion.harness.session import NO_POSTERIORS, Session
 
 if TYPE_CHECKING:
     from phasefusion.scoring.protocol import Scorer
@@ -33,6 +40,10 @@ if TYPE_CHECKING:
 __all__ = ["VLMEvalKitModel", "register"]
 
 _VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov", ".m4v", ".mpg", ".mpeg")
+
+
+#: How much of a video's begin and end tells it from others of its name and size.
+_END_BYTES = 2**20
 
 
 class VLMEvalKitModel:
@@ -60,7 +71,8 @@ class VLMEvalKitModel:
     Raises
     ------
     UsageError, GridError
-        If a knob cannot be.
+        If a knob cannot be; if the scorer gives generated answers alone, or with a
+        cache does not say what it computes.
     """
 
     VIDEO_LLM = True
@@ -79,6 +91,8 @@ class VLMEvalKitModel:
         if self._knobs.timestamps == "base":
             raise UsageError("timestamps=base is for lmms-eval's phasefusion_wrap")
         self._scorer = _made(scorer, self._knobs, rest)
+        if self._knobs.cache:  # refused before a data set is loaded
+            cache_identity(self._described(), {})
         self._answer_key = answer_key
         self._session: Session | None = None
         self._dump_image: Callable[..., Any] | None = None
@@ -132,15 +146,11 @@ class VLMEvalKitModel:
         except PhaseFusionError as error:
             if self._knobs.on_error == "raise":
                 raise
-            name = hashlib.sha256(prompt.encode()).hexdigest()[:16]
+            name = hashlib.sha256(repr(message).encode()).hexdigest()[:16]
             session.note_doc({"task": dataset, "doc_id": name, "unread": str(error)})
             return ""
         scorer = with_prompt(self._scorer, AsShown(shown))
-        if session.cache is not None:
-            scorer = CachedScorer(
-                scorer, session.cache, self._described(), shown.render
-            )
-        answer = session.answer(item, scorer)
+        answer = session.answer(item, session.cached(scorer, shown.render))
         session.note_doc(
             {
                 "task": item.benchmark,
@@ -151,7 +161,8 @@ class VLMEvalKitModel:
                 "gold": item.gold,
                 "answer": answer.text,
                 "reason": answer.reason or None,
-            }
+            },
+            item,
         )
         return answer.text
 
@@ -166,12 +177,13 @@ class VLMEvalKitModel:
         gold = None
         if self._answer_key is not None:
             gold = self._answer_key(dataset, videos[0], prompt)
+        video_id = f"{Path(videos[0]).stem}-{_video_digest(videos[0])}"
         digest = hashlib.sha256(prompt.encode()).hexdigest()[:12]
         item = Item(
-            question_id=f"{Path(videos[0]).stem}-{digest}",
+            question_id=f"{video_id}-{digest}",
             benchmark=dataset,
             video=videos[0],
-            video_id=Path(videos[0]).stem,
+            video_id=video_id,
             question=shown.head.strip() or "?",
             options=shown.texts,
             gold=gold,
@@ -188,9 +200,8 @@ class VLMEvalKitModel:
         return self._session
 
     def _described(self) -> dict[str, Any]:
-        describe = getattr(self._scorer, "describe", None)
-        described: dict[str, Any] = dict(describe()) if callable(describe) else {}
-        return {**described, "prompt": {"text": "as the data set makes it"}}
+        described = describe_scorer(self._scorer)
+        return {**described, "prompt": prompt_source(self._scorer, described)}
 
     def close(self) -> None:
         """Close the run folder; a later question opens it again."""
@@ -269,7 +280,24 @@ def _made(scorer: Any, knobs: Knobs, rest: Mapping[str, Any]) -> Scorer:
         scorer = scorer()
     if not callable(getattr(scorer, "score", None)):
         raise UsageError(f"{scorer!r} is no scorer")
+    if getattr(scorer, "is_generating", False):
+        raise UsageError(f"{type(scorer).__name__}: {NO_POSTERIORS}")
     return scorer  # type: ignore[no-any-return]
+
+
+def _video_digest(path: str) -> str:
+    """Tell videos of one name apart, wherever they lie: by size, begin and end."""
+    made = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            size_bytes = file.seek(0, os.SEEK_END)
+            made.update(b"%d:" % size_bytes)
+            for start in (0, max(0, size_bytes - _END_BYTES)):
+                file.seek(start)
+                made.update(file.read(_END_BYTES))
+    except OSError:  # that it cannot be read is said where it is
+        made.update(path.encode())
+    return made.hexdigest()[:8]
 
 
 def _parts(message: Any) -> list[dict[str, Any]]:

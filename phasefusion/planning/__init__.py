@@ -20,6 +20,11 @@ from phasefusion.planning.equivalence import (
     tost_margin,
     tost_power,
 )
+from phasefusion.planning.noninferiority import (
+    NoninferiorityPlan,
+    noninferiority_items,
+    noninferiority_power,
+)
 from phasefusion.planning.pilot import (
     Estimate,
     Measured,
@@ -51,6 +56,7 @@ __all__ = [
     "FloorPlan",
     "McNemarPlan",
     "Measured",
+    "NoninferiorityPlan",
     "PairEstimate",
     "Pilot",
     "Plan",
@@ -69,6 +75,8 @@ __all__ = [
     "mcnemar_items",
     "mcnemar_power",
     "measure",
+    "noninferiority_items",
+    "noninferiority_power",
     "pilot",
     "risk_items",
     "risk_power",

@@ -112,10 +112,7 @@ class Arm:
         if self.grid is None:
             return 0
         if self.sampler is not None:
-            rule = samplers.get(self.sampler)
-            if rule.needs_fps:
-                return None
-            return len(rule.indices(2**20, self.grid.budget))
+            return sampled_frames(self.sampler, self.grid.budget)
         return self.grid.budget
 
     def facts(self) -> dict[str, Any]:
@@ -157,6 +154,18 @@ class Arm:
             by=self.grid.by,
             short=self.grid.short,
         )
+
+
+def sampled_frames(sampler: str, budget: int) -> int | None:
+    """Return the frames that a sampler takes of a long clip; None if its rate decides.
+
+    Examples
+    --------
+    >>> sampled_frames("left", 8), sampled_frames("vlmeval-fps", 8)
+    (8, None)
+    """
+    rule = samplers.get(sampler)
+    return None if rule.needs_fps else len(rule.indices(2**20, budget))
 
 
 def drawn_shift(video_id: str, draw: int, seed: int) -> Fraction:

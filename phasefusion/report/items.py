@@ -121,7 +121,7 @@ def contributions(table: Table) -> ItemColumns:
     arms = arm_names(table)
     there = np.arange(table.order.shape[1]) < table.n_orders[:, None]
     order_flips = {
-        arm: _flips(table.arms[arm, False].answer, table.n_orders) for arm in arms
+        arm: flips_of(table.arms[arm, False].answer, table.n_orders) for arm in arms
     }
     if table.phase_names:
         order_flips["phases"] = Flips(
@@ -204,7 +204,7 @@ def _mean_over(values: NDArray[np.bool_], there: NDArray[np.bool_]) -> Column:
     return mean
 
 
-def _flips(answers: NDArray[np.int64], n_wanted: NDArray[np.int64]) -> Flips:
+def flips_of(answers: NDArray[np.int64], n_wanted: NDArray[np.int64]) -> Flips:
     """Flips by row of answers, shape (n, m), of which each row wants so many."""
     rates = flip_rates(answers, policy="available-macro")
     usable = (n_wanted >= 2) & ((answers >= 0).sum(axis=1) == n_wanted)
@@ -222,7 +222,7 @@ def _of_choices(table: Table, flips: Flips) -> Flips:
 def _phase_flips(table: Table) -> Flips:
     if not table.phase_names:
         return _no_flips(table)
-    return _flips(table.phase_consensus(), table.n_phases)
+    return flips_of(table.phase_consensus(), table.n_phases)
 
 
 def _phase_flips_passes(table: Table, there: NDArray[np.bool_]) -> Flips:
@@ -230,7 +230,7 @@ def _phase_flips_passes(table: Table, there: NDArray[np.bool_]) -> Flips:
         return _no_flips(table)
     answers = np.moveaxis(table.phase_answers(), 1, 2)
     n_items, n_orders, n_phases = answers.shape
-    flips = _flips(answers.reshape(-1, n_phases), np.repeat(table.n_phases, n_orders))
+    flips = flips_of(answers.reshape(-1, n_phases), np.repeat(table.n_phases, n_orders))
     shape = (n_items, n_orders)
     return Flips(
         *(

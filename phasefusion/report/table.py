@@ -161,16 +161,16 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
     """
     seed = int(settings.get("seed", 0))
     passes = _of_protocol(passes, settings)
-    order_index, order = _number_orders(passes)
+    order_index, order = number_orders(passes)
     n_options = np.array([info.n_options for info in passes.items], np.int64)
-    n_orders = _wanted_orders(order, n_options)
+    n_orders = wanted_orders(order, n_options)
     gold = [-1 if info.gold is None else info.gold for info in passes.items]
     names = dict.fromkeys(("phase", "single", "union", "dense", *passes.arm))
     of_arms = {name: passes.arm == name for name in names}
     is_phase = of_arms["phase"]
     n_phases = np.zeros(len(passes.items), np.int64)
     np.maximum.at(n_phases, passes.item[is_phase], passes.n_phases[is_phase])
-    make = _Maker(
+    make = OutcomesMaker(
         n_options=n_options,
         n_orders=n_orders,
         n_phases=n_phases,
@@ -185,7 +185,7 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
         for name, of_arm in of_arms.items():
             chosen = of_arm & (passes.shifted == shifted)
             if chosen.any():
-                blocks[name] = _block(passes, content, order_index, order, chosen)
+                blocks[name] = block_of(passes, content, order_index, order, chosen)
         single = _single_phase(settings, shifted)
         for name, outcomes in make.arms(blocks, single).items():
             arms[name, shifted] = outcomes
@@ -204,7 +204,7 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
     )
 
 
-def _number_orders(passes: Passes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def number_orders(passes: Passes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Order number of every pass, and the orders of every item.
 
     The orders of an item are numbered as they come in the file.
@@ -234,7 +234,7 @@ def _codes_of_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.unique(code, return_inverse=True)[1].astype(np.int64)
 
 
-def _wanted_orders(
+def wanted_orders(
     order: NDArray[np.int64], n_options: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Orders that each item has to have for its rates to be those of the others."""
@@ -244,13 +244,14 @@ def _wanted_orders(
     return wanted
 
 
-def _block(
+def block_of(
     passes: Passes,
     content: NDArray[np.float64],
     order_index: NDArray[np.int64],
     order: NDArray[np.int64],
     chosen: NDArray[np.bool_],
 ) -> _Block:
+    """Return passes as items, phases and orders; `chosen` are those of one arm."""
     n_items, n_orders, width = order.shape
     n_phases = int(passes.n_phases[chosen].max())
     logp = np.full((n_items, n_phases, n_orders, width), np.nan)
@@ -276,7 +277,7 @@ def _single_phase(settings: Mapping[str, Any], shifted: bool) -> Fraction | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Maker:
+class OutcomesMaker:
     """Turns recorded passes of one origin into the outcomes of every arm."""
 
     n_options: NDArray[np.int64]

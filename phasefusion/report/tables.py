@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 #: Columns without a name hold remarks, which are text.
-_TEXT = ("", "of", "cause", "detail", "reason", "A -> B", "text of A", "text of B")
+_TEXT = ("", "of", "cause", "detail", "reason", "text of A", "text of B")
+_CHANGE = ("A -> B", "baseline -> candidate", "state", "since")
 
 
 def rich(
@@ -83,7 +84,7 @@ def html(title: str, lines: Sequence[str], sections: Sequence[Section]) -> str:
 
 
 def _is_text(place: int, column: str) -> bool:
-    return place == 0 or column in _TEXT
+    return place == 0 or column in (*_TEXT, *_CHANGE)
 
 
 def _row(cells: Sequence[str]) -> str:

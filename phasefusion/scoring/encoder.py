@@ -53,12 +53,21 @@ class FrameEncoder:
         self.n_encoded = 0
         self.n_bytes = 0
         self._kept: OrderedDict[Hashable, Made] = OrderedDict()
+        self._weights: Hashable = None
         self._most_frames: int | None = None
 
     def clear(self) -> None:
         """Forget all frames."""
         self._kept.clear()
         self.n_bytes = 0
+
+    def renew(self) -> None:
+        """Forget all frames if the tower's weights are others than the last time."""
+        tower = vision_tower(self._model)
+        weights = None if tower is None else weights_of(tower)
+        if weights is None or weights != self._weights:
+            self.clear()
+        self._weights = weights
 
     @contextmanager
     def encoding(self, visuals: Sequence[VisualInputs]) -> Iterator[None]:
@@ -250,6 +259,42 @@ def vision_tower(model: Any) -> Any:
             # With a forward of its own it is loaded on demand.
             return None if "forward" in vars(tower) else tower
     return None
+
+
+def weights_of(tower: Any) -> Hashable:
+    """Return what differs between the weights of two moments; None if that is unknown.
+
+    Where tensors lie and how often they were changed in place does not tell of changes
+    through ``.data``, which is how adapters are merged, so some of the values count,
+    too: up to 64 of each tensor.
+
+    Examples
+    --------
+    >>> import torch
+    >>> layer = torch.nn.Linear(3, 2)
+    >>> before = weights_of(layer)
+    >>> before == weights_of(layer)
+    True
+    >>> _ = layer.weight.data.mul_(2)
+    >>> before == weights_of(layer)
+    False
+    """
+    import torch
+
+    places: list[Hashable] = []
+    samples: dict[Any, list[Any]] = {}
+    try:
+        for tensor in (*tower.parameters(), *tower.buffers()):
+            version = -1 if tensor.is_inference() else tensor._version
+            places.append((tensor.data_ptr(), version, tensor.dtype, tensor.shape))
+            if tensor.numel() and not tensor.is_meta:
+                flat = tensor.detach().reshape(-1)
+                some = flat[:: max(1, len(flat) // 64)].to(torch.float64)
+                samples.setdefault(tensor.device, []).append(some)
+        values = [torch.cat(some).cpu().numpy().tobytes() for some in samples.values()]
+    except (RuntimeError, TypeError):  # a tensor that is no memory of its own
+        return None
+    return tuple(places), tuple(values)
 
 
 def _frames_of(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,13 +20,16 @@ from phasefusion.scoring.huggingface import HFOptionScorer
 from phasefusion.scoring.letters import clean_options
 from phasefusion.scoring.protocol import check_clip, check_orders
 from phasefusion.scoring.source import one_line
-from phasefusion.scoring.sweeps import is_decoded
+from phasefusion.scoring.sweeps import decoded
 from phasefusion.scoring.variants import UNLABELLED, VARIANTS, BlindScorer
 
 if TYPE_CHECKING:
     from phasefusion.scoring.families import Shown
     from phasefusion.scoring.questions import Asked
     from phasefusion.video import Clip
+
+#: A text, or None and why there is none.
+_Written: TypeAlias = tuple[str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,10 @@ class GeneratedAnswers:
     texts : sequence of S sequences of M texts
         Raw, without the prompt; None for a pass that could not be made.
     notes : tuple of str
-        What a reader has to know, such as why a text is None.
+        What a reader has to know, whichever phases and orders were asked for.
+    pass_notes : mapping of (int, int) to str
+        The same of single passes, by phase and order, such as why a text is None. They
+        are kept with the pass, so none may say where in the call it was.
 
     Raises
     ------
@@ -57,6 +63,7 @@ class GeneratedAnswers:
 
     texts: Sequence[Sequence[str | None]]
     notes: tuple[str, ...] = ()
+    pass_notes: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.texts, str) or any(isinstance(r, str) for r in self.texts):
@@ -101,7 +108,9 @@ class HFGenerationScorer:
     max_new_tokens : int, default 64
         Where an answer is cut.
     **options
-        As for `HFOptionScorer`, but for what is about scores.
+        As for `HFOptionScorer`, but for what is about scores. With ``reuse_prefix``,
+        which is the default, every frame is looked at once for all option orders; each
+        prompt is a pass of its own.
 
     Raises
     ------
@@ -168,7 +177,7 @@ class HFGenerationScorer:
         GeneratedAnswers
             Texts by phase and order, without the end token. None where a frame is
             missing, the prompt is too long or the logits hold NaN, with the reason in
-            ``notes``.
+            ``pass_notes``.
 
         Raises
         ------
@@ -178,29 +187,33 @@ class HFGenerationScorer:
         scorer = self._scorer
         clean = clean_options(options)
         table = check_orders(orders, len(clean.texts))
-        notes = list(clean.notes)
-        if clip is None or not self._video:
+        if not self._video:
             asked = scorer._asker.ask(question, clean, table, 0)
-            nothing: Any = scorer._family
-            rows = [self._texts(asked, nothing.nothing(), "", notes)]
-            return GeneratedAnswers(rows, tuple(dict.fromkeys(notes)))
+            family: Any = scorer._family
+            phases = [self._texts(asked, family.nothing())]
+            return _together(phases, clean.notes)
         check_clip(clip)
+        scorer._passes.encoder.renew()
+        assert clip is not None  # or it would have been refused
         asked = scorer._asker.ask(question, clean, table, clip.frames.shape[1])
-        texts: list[Sequence[str | None]] = [[None] * len(table) for _ in clip.frames]
+        notes = list(clean.notes)
+        phases = []
         for s in range(len(clip.frames)):
-            if not is_decoded(clip, s, notes):
-                continue
-            shown = scorer._shown(clip, s, asked)
-            if shown.problem:
-                notes.append(f"phase {s}: {shown.problem}")
-                continue
-            texts[s] = self._texts(asked, shown, f"phase {s}, ", notes)
-            notes += shown.notes
-        return GeneratedAnswers(texts, tuple(dict.fromkeys(notes)))
+            is_sound, said = decoded(clip, s)
+            texts: list[_Written] = [(None, "")] * len(table)
+            if is_sound:
+                shown = scorer._shown(clip, s, asked)
+                notes += shown.notes
+                if shown.problem:
+                    said = "; ".join(filter(None, [said, shown.problem]))
+                else:
+                    texts = self._texts(asked, shown)
+            phases.append(
+                [(text, "; ".join(filter(None, [said, why]))) for text, why in texts]
+            )
+        return _together(phases, tuple(dict.fromkeys(notes)))
 
-    def _texts(
-        self, asked: Asked, shown: Shown, where: str, notes: list[str]
-    ) -> list[str | None]:
+    def _texts(self, asked: Asked, shown: Shown) -> list[_Written]:
         """Return what the model writes under every order with the frames shown."""
         asker, family = self._scorer._asker, self._scorer._family
         allowed: NDArray[np.int64] | None = None
@@ -208,19 +221,16 @@ class HFGenerationScorer:
             n_options = asked.orders.shape[1]
             letters = asker.letter_tokens(asked.prompts[0], n_options)
             allowed = np.unique(np.array(letters.ids, dtype=np.int64))
-        found: list[str | None] = []
-        for m, prompt in enumerate(asked.prompts):
+        found: list[_Written] = []
+        for prompt in asked.prompts:
             ids = family.token_ids(asker.encode, prompt, shown)
-            text, problem = self._written(ids, shown, allowed)
-            if problem:
-                notes.append(f"{where}order {m}: {problem}")
-            found.append(text)
+            found.append(self._written(ids, shown, allowed))
         # a prompt without options stands for every order
         return found * len(asked.orders) if len(found) == 1 else found
 
     def _written(
         self, ids: NDArray[np.int64], shown: Shown, allowed: NDArray[np.int64] | None
-    ) -> tuple[str | None, str]:
+    ) -> _Written:
         """Return what the model writes after a prompt, or why there is no text."""
         scorer = self._scorer
         config = scorer._model.config.get_text_config()
@@ -235,7 +245,11 @@ class HFGenerationScorer:
             steps.append(_processors()["allow"](allowed.tolist()))
         table, mask = passes._padded([ids])
         try:
-            with torch.inference_mode(), _greedy(transformers, model, self._n_new):
+            with (
+                torch.inference_mode(),
+                passes.looking(shown.inputs),
+                _greedy(transformers, model, self._n_new),
+            ):
                 out = model.generate(
                     input_ids=table,
                     attention_mask=mask,
@@ -268,6 +282,10 @@ class HFGenerationScorer:
     def pinned(self, n_frames: int) -> HFGenerationScorer:
         """Return the scorer with frame sizes as for clips of `n_frames`."""
         return self._twin(self._scorer.pinned(n_frames))
+
+    def forget(self) -> None:
+        """Drop the features that are kept of frames; see `HFOptionScorer.forget`."""
+        self._scorer.forget()
 
     def variant(self, name: str) -> HFGenerationScorer:
         """Return the scorer that asks the same model in another way.
@@ -307,7 +325,7 @@ class HFGenerationScorer:
 
     def describe(self) -> dict[str, Any]:
         """Return what is needed to repeat the answers, JSON-able."""
-        left_out = ("scorer", "score", "letter_variants", "reuse_prefix", "batch_size")
+        left_out = ("scorer", "score", "letter_variants", "batch_size")
         described = self._scorer.describe()
         if self._constrain is None:
             described.pop("letter_tokens")
@@ -321,9 +339,23 @@ class HFGenerationScorer:
         }
 
     def __repr__(self) -> str:
-        return repr(self._scorer).replace(
-            type(self._scorer).__name__, type(self).__name__
-        )
+        what = "texts" if self._constrain is None else "one letter"
+        return f"<{type(self).__name__} {self._scorer._named()}, writes {what}>"
+
+
+def _together(
+    phases: Sequence[Sequence[_Written]], notes: tuple[str, ...]
+) -> GeneratedAnswers:
+    return GeneratedAnswers(
+        [[text for text, _ in texts] for texts in phases],
+        notes,
+        {
+            (s, m): note
+            for s, texts in enumerate(phases)
+            for m, (_, note) in enumerate(texts)
+            if note
+        },
+    )
 
 
 def _check(constrain: object, max_new_tokens: int, options: dict[str, Any]) -> None:
@@ -336,6 +368,11 @@ def _check(constrain: object, max_new_tokens: int, options: dict[str, Any]) -> N
     if wrong:
         raise ScoringError(
             f"{' and '.join(wrong)} cannot be given: generated answers have no scores"
+        )
+    if constrain is None and options.get("letter_variants") is not None:
+        raise ScoringError(
+            'letter_variants is for constrain="letters"; without it any token may be '
+            "written"
         )
 
 

@@ -200,10 +200,9 @@ class HFOptionScorer:
         self._asker = Asker(
             tokenizer, family, prompt=prompt, score=score, variants=letter_variants
         )
-        pad_id = tokenizer.pad_token_id
         self._passes = ForwardPasses(
             self._model,
-            pad_id=0 if pad_id is None else int(pad_id),
+            pad_id=int(tokenizer.pad_token_id or 0),
             batch_size=batch_size,
             reuse_prefix=reuse_prefix,
             check_reuse=isinstance(family, ThroughProcessor),
@@ -340,7 +339,7 @@ class HFOptionScorer:
         OptionScores
             Log-probabilities of shape (S, M, K) in content space. A phase with a
             missing frame, or a pass whose logits are not finite, is a row of NaN with
-            the reason in ``notes``.
+            the reason in ``pass_notes``.
 
         Raises
         ------
@@ -382,6 +381,13 @@ class HFOptionScorer:
             )
             for scores, asked in zip(made, requests, strict=True)
         ]
+
+    def forget(self) -> None:
+        """Drop the features that are kept of frames, so that the next call makes all.
+
+        A run that is repeated to see what varies from one to the next needs it.
+        """
+        self._passes.encoder.clear()
 
     def variant(self, name: str) -> Any:
         """Ask the same model without the video, "blind", or letters, "unlabelled"."""
@@ -455,6 +461,23 @@ class HFOptionScorer:
         twin._asker.family = twin._family
         return twin
 
+    def with_prompt(self, prompt: PromptTemplate) -> HFOptionScorer:
+        """Return a scorer of the same model that shows questions in another prompt.
+
+        Parameters
+        ----------
+        prompt : PromptTemplate
+
+        Raises
+        ------
+        ScoringError
+            If letters are scored, and `prompt` does not show them.
+        """
+        twin = copy.copy(self)
+        twin._asker = copy.copy(self._asker)
+        twin._asker.prompt = _checked_prompt(prompt, twin._asker.score)
+        return twin
+
     def describe(self) -> dict[str, Any]:
         """Return what is needed to repeat the scores, JSON-able.
 
@@ -499,12 +522,13 @@ class HFOptionScorer:
         return {"model": f"{kind}, sha256 {digest[:12]}", "sha256": digest}
 
     def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._named()}, scores {self._asker.score}>"
+
+    def _named(self) -> str:
         name = self._source["path"] or type(self._model).__name__
         dtype = str(self._model.dtype).removeprefix("torch.")
-        return (
-            f"<{type(self).__name__} {name!r}: {self._model.config.model_type}, "
-            f"{dtype} on {self._model.device}, scores {self._asker.score}>"
-        )
+        kind = self._model.config.model_type
+        return f"{name!r}: {kind}, {dtype} on {self._model.device}"
 
 
 def _checked_prompt(prompt: PromptTemplate | None, score: Kind) -> PromptTemplate:

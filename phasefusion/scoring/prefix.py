@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,6 +30,7 @@ from phasefusion.scoring.caches import Prefix, cache_problem, cut, joined
 from phasefusion.scoring.encoder import FrameEncoder
 from phasefusion.scoring.readout import (
     RowScores,
+    distance,
     invalid,
     output_layer,
     projecting,
@@ -44,15 +46,6 @@ from phasefusion.scoring.trees import TokenTree, packing, tree_mask
 
 if TYPE_CHECKING:
     import torch
-
-__all__ = [
-    "ForwardPasses",
-    "Row",
-    "RowScores",
-    "VisualInputs",
-    "common_prefix",
-    "forward_parameters",
-]
 
 Unit = TypeVar("Unit")
 
@@ -152,6 +145,7 @@ class ForwardPasses:
         self.encoder = FrameEncoder(model)
         self._problem = self._layer_problem()
         self._unchecked = check_reuse
+        self._cannot_reuse = False
         self._warned = False
         self._n_axes = 1
         text = model.config.get_text_config()
@@ -167,6 +161,11 @@ class ForwardPasses:
         """Where token ids go."""
         device: torch.device = self.model.get_input_embeddings().weight.device
         return device
+
+    @property
+    def reuses(self) -> bool:
+        """Whether prefixes and frames are shared: asked for, and not found wrong."""
+        return self.reuse_prefix and not self._cannot_reuse
 
     def run(self, rows: Sequence[Row], visual: VisualInputs) -> list[RowScores]:
         """Return the scores of every row, in order."""
@@ -199,6 +198,8 @@ class ForwardPasses:
             for number, (rows, visual) in enumerate(jobs)
             for row in rows
         ]
+        if self.reuses:
+            self.encoder.renew()
         with torch.inference_mode():
             fitting = []
             for task in tasks:
@@ -230,7 +231,7 @@ class ForwardPasses:
 
     def _grouped(self, tasks: Sequence[_Task]) -> tuple[list[_Group], list[_Task]]:
         """Return groups that share a prefix, and the rows that share none."""
-        if not self.reuse_prefix:
+        if not self.reuses:
             return [], list(tasks)
         by_visual: dict[int, list[_Task]] = {}
         for task in tasks:
@@ -335,7 +336,7 @@ class ForwardPasses:
         else:
             self._plain(some.tasks, plain)
             pairs = [(reused[task].logprobs, plain[task].logprobs) for task in plain]
-            apart = max(_distance(*pair) for pair in pairs)
+            apart = max(distance(*pair) for pair in pairs)
             if apart > _FAR[self.model.dtype.itemsize < 4]:
                 self._problem = (
                     f"log-probabilities of one row differ by {apart:.3g} from those of "
@@ -343,7 +344,7 @@ class ForwardPasses:
                 )
         self._unchecked = False
         if self._problem:
-            self.reuse_prefix = False
+            self._cannot_reuse = True
             self._fall_back(self._problem)
 
     def _prefixes(self, wave: Sequence[_Group]) -> list[Prefix]:
@@ -452,7 +453,7 @@ class ForwardPasses:
             found = read(logits, [task.row for task in some])
             scores.update(zip(some, found, strict=True))
 
-        most = self.batch_size if self.reuse_prefix else self.batch_size or 1
+        most = self.batch_size if self.reuses else self.batch_size or 1
         by_length = sorted(tasks, key=lambda task: len(task.row.ids))
         for task in self._batched(by_length, lambda t: (0, len(t.row.ids)), run, most):
             n = len(task.row.ids)
@@ -489,12 +490,20 @@ class ForwardPasses:
             at = np.searchsorted(keep, at)
         positions = torch.from_numpy(at)
         with (
-            self.encoder.encoding(visuals if self.reuse_prefix else ()),
+            self.encoder.encoding(visuals if self.reuses else ()),
             projecting(self.model, rows, positions, tuple(ids.shape)) as chosen,
         ):
             out = self.model(**inputs)
         logits = out.logits[0] if chosen.applied else out.logits[rows, positions]
         return out, logits
+
+    def looking(self, visual: VisualInputs) -> AbstractContextManager[None]:
+        """Let the tower look once at frames that `generate` is given again and again.
+
+        Of a model that nobody has tried it looks each time.
+        """
+        is_sound = self.reuses and not self._unchecked
+        return self.encoder.encoding([visual] if is_sound else ())
 
     # What the model takes
 
@@ -574,9 +583,3 @@ def _halves(pack: _Pack) -> list[_Pack]:
 
 def _singles(pack: _Pack) -> list[_Pack]:
     return [_pack(pack.prefix, [task]) for task in pack.tasks]
-
-
-def _distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Return the largest difference between numbers; those that are none are equal."""
-    numbers = np.isfinite(one) & np.isfinite(other)
-    return float(np.abs(one[numbers] - other[numbers]).max(initial=0.0))

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from phasefusion.scoring.generation import GeneratedAnswers
     from phasefusion.video import Clip
 
+#: Of a pass in which every option is impossible.
+NO_PROBABILITY = "no option has any probability"
+
 Kind = Literal["letter", "text", "text-normalised"]
 
 
@@ -44,10 +47,12 @@ class OptionScores:
         What was scored: the option's letter, or the tokens of its text (summed, or
         averaged over the tokens).
     notes : tuple of str
-        What a reader of the scores has to know: why a pass is invalid, which options
-        were merged, which letters were taken off, which frames were repeated.
+        What a reader of the scores has to know, whichever phases and orders were asked
+        for: which options were merged, which letters were taken off, which frames were
+        repeated.
     pass_notes : mapping of (int, int) to str
-        The same of single passes, by phase and order; kept with the pass.
+        The same of single passes, by phase and order, such as why one is invalid. They
+        are kept with the pass, so none may say where in the call it was.
 
     Raises
     ------
@@ -158,16 +163,30 @@ class Scorer(Protocol):
     returns what `score` would for each; a run then gives it all that is to be scored of
     a video together.
 
+    It may have ``forget()``, which drops what it keeps from one call to the next, such
+    as features of frames. It is called before each call that repeats another one, to
+    see what varies between them.
+
     It may have ``pinned(n_frames)``, which returns the scorer to use in its place for
     arms of at most `n_frames` frames a pass, one that looks at all of them at the same
     size. `evaluate` asks for it before anything else.
+
+    It may have ``with_prompt(prompt)``, which returns a scorer of the same model that
+    shows question and options as ``prompt.render(question, options)`` does. Harnesses
+    then have it show the prompts of their own tasks; without it a scorer gets question
+    and options and shows them its own way, and run.json says so.
 
     Notes
     -----
     A run that is continued asks only for the phases and orders that are not on disk,
     so a score must not depend on which other phases or orders are asked for in the
     same call. What differs between calls, as random noise does, has to come from the
-    frames, the question, the options and the order alone.
+    frames, the question, the options and the order alone. The same is true of
+    ``notes`` and ``pass_notes``.
+
+    With ``on_error="mark"``, an `OptionError`, `QuestionError` or `FrameError` is about
+    the question at hand, whose passes are then missing, with what it says as the
+    reason; any other error stops the run.
 
     Examples
     --------

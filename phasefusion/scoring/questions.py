@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasefusion.errors import OptionError, ScoringError
+from phasefusion.errors import OptionError, QuestionError, ScoringError
 from phasefusion.scoring.families import Family, Shown
 from phasefusion.scoring.letters import (
     CleanOptions,
@@ -21,8 +21,9 @@ from phasefusion.scoring.letters import (
     log_add,
     merge_repeats,
 )
-from phasefusion.scoring.prefix import Row, RowScores
-from phasefusion.scoring.protocol import Kind, check_question
+from phasefusion.scoring.protocol import NO_PROBABILITY, Kind, check_question
+from phasefusion.scoring.readout import RowScores
+from phasefusion.scoring.rows import Row
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +156,7 @@ class Asker:
     def _text_row(self, prompt: str, text: str, shown: Shown) -> Row:
         added = continuation(self.encode(prompt), self.encode(prompt + text))
         if not added:
-            raise ScoringError(
+            raise QuestionError(
                 f"option text {text!r} has no tokens of its own after the prompt "
                 "(does the generation prompt end in a space?)"
             )
@@ -197,6 +198,32 @@ class Asker:
         shown = asked.orders.shape  # prompts without options stand for every order
         return np.broadcast_to(content, shown), np.broadcast_to(mass, shown[:1])
 
+    def problems(
+        self,
+        asked: Asked,
+        scores: Sequence[RowScores],
+        logprobs: NDArray[np.float64],
+    ) -> dict[int, str]:
+        """Say by order what is wrong with the scores of `rows`, if anything is.
+
+        Nothing of it depends on what else was asked for, because it is kept with a
+        pass, and a run that goes on asks for a part alone.
+        """
+        options = asked.clean.distinct if self.score != "letter" else (None,)
+        n_orders = len(asked.orders)
+        found: dict[int, list[str]] = {}
+        for i, row in enumerate(scores):
+            if not row.problem:
+                continue
+            m, j = divmod(i, len(options))
+            name = "" if options[j] is None else f"the text of option {options[j]}: "
+            # A prompt without options stands for every order.
+            for order in [m] if len(asked.prompts) == n_orders else range(n_orders):
+                found.setdefault(order, []).append(f"{name}{row.problem}")
+        for m in np.flatnonzero(np.isneginf(logprobs).all(axis=1)).tolist():
+            found.setdefault(m, []).append(NO_PROBABILITY)
+        return {m: "; ".join(texts) for m, texts in found.items()}
+
 
 def _leading(tokenizer: Any) -> list[int]:
     """Return the tokens that a tokenizer puts before every text."""
@@ -208,11 +235,3 @@ def _leading(tokenizer: Any) -> list[int]:
             n_lead = i
             break
     return whole[:n_lead]
-
-
-def problems(scores: Sequence[RowScores], logprobs: NDArray[np.float64]) -> list[str]:
-    """Say what is wrong with which row or order, if anything is."""
-    found = [f"row {i}: {row.problem}" for i, row in enumerate(scores) if row.problem]
-    for m in np.flatnonzero(np.isneginf(logprobs).all(axis=1)):
-        found.append(f"order {m}: no option has any probability")
-    return found

@@ -187,3 +187,20 @@ def logits_problem(totals: NDArray[np.float64]) -> str:
     if (totals == -np.inf).any():
         return "all logits are -inf"
     return ""
+
+
+def distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """Return the largest difference between scores, infinite if one alone is none.
+
+    Examples
+    --------
+    >>> distance(np.array([-1.0, -np.inf]), np.array([-1.5, -np.inf]))
+    0.5
+    >>> distance(np.array([np.nan]), np.array([-1.5]))
+    inf
+    """
+    numbers, other_numbers = np.isfinite(one), np.isfinite(other)
+    rest, other_rest = np.where(numbers, 0, one), np.where(other_numbers, 0, other)
+    if not np.array_equal(rest, other_rest, equal_nan=True):
+        return np.inf
+    return float(np.abs(one[numbers] - other[numbers]).max(initial=0.0))

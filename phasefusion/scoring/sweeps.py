@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from phasefusion.scoring.families import Shown
 from phasefusion.scoring.letters import CleanOptions, clean_options
-from phasefusion.scoring.prefix import ForwardPasses, Row
+from phasefusion.scoring.prefix import ForwardPasses
 from phasefusion.scoring.protocol import (
     OptionScores,
     ScoreRequest,
     check_clip,
     check_orders,
 )
-from phasefusion.scoring.questions import Asked, Asker, problems
+from phasefusion.scoring.questions import Asked, Asker
+from phasefusion.scoring.rows import Row
 
 if TYPE_CHECKING:
     from phasefusion.video import Clip
@@ -39,8 +40,17 @@ class _Plan:
     asked: Asked
     logprobs: NDArray[np.float64]
     mass: NDArray[np.float64]
-    notes: list[list[str]]
     said: tuple[str, ...] = ()
+    notes: dict[tuple[int, int], list[str]] = field(default_factory=dict)
+
+    def note(self, s: int, texts: Mapping[int, str]) -> None:
+        """Note what orders of a phase have to say."""
+        for m, text in texts.items():
+            self.notes.setdefault((s, m), []).append(text)
+
+    def note_all(self, s: int, text: str) -> None:
+        """Note the same of all passes of a phase."""
+        self.note(s, dict.fromkeys(range(len(self.asked.orders)), text))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,18 +111,19 @@ class Sweeper:
         orders = check_orders(request.orders, len(clean.texts))
         asked = self.asker.ask(request.question, clean, orders, clip.frames.shape[1])
         logprobs = np.full((len(clip.frames), *orders.shape), np.nan)
-        notes: list[list[str]] = [[] for _ in range(len(clip.frames))]
-        return _Plan(clip, clean, asked, logprobs, logprobs[:, :, 0].copy(), notes)
+        return _Plan(clip, clean, asked, logprobs, logprobs[:, :, 0].copy())
 
     def _jobs(self, plan: _Plan, s: int) -> list[_Job]:
         """Return the rows of a phase; none where its frames cannot be shown."""
-        notes = plan.notes[s]
-        if not is_decoded(plan.clip, s, notes):
+        is_sound, note = decoded(plan.clip, s)
+        if note:
+            plan.note_all(s, note)
+        if not is_sound:
             return []
         shown = self._show(plan, s)
         plan.said = plan.said or shown.notes
         if shown.problem:
-            notes.append(f"phase {s}: {shown.problem}")
+            plan.note_all(s, shown.problem)
             return []
         return [_Job(plan, s, self.asker.rows(plan.asked, shown), shown)]
 
@@ -132,31 +143,31 @@ class Sweeper:
         for job, scores in zip(jobs, found, strict=True):
             plan, s = job.plan, job.s
             plan.logprobs[s], plan.mass[s] = self.asker.gather(plan.asked, scores)
-            wrong = problems(scores, plan.logprobs[s])
-            plan.notes[s] += [f"phase {s}, {why}" for why in wrong]
+            wrong = self.asker.problems(plan.asked, scores, plan.logprobs[s])
+            plan.note(s, wrong)
 
     def _result(self, plan: _Plan) -> OptionScores:
-        notes = [note for phase in plan.notes for note in phase]
+        notes = {at: "; ".join(texts) for at, texts in sorted(plan.notes.items())}
         return OptionScores(
             plan.logprobs,
             plan.mass,
             plan.asked.orders,
             self.asker.score,
-            (*plan.clean.notes, *notes, *plan.said),
+            (*plan.clean.notes, *plan.said),
+            notes,
         )
 
 
-def is_decoded(clip: Clip, s: int, notes: list[str]) -> bool:
-    """Whether all frames of a phase are there; `notes` gets what is wrong with them."""
+def decoded(clip: Clip, s: int) -> tuple[bool, str]:
+    """Return whether all frames of a phase are there, and what is wrong with them."""
     missing = np.flatnonzero(clip.missing[s])
     if missing.size:
         frame = int(clip.indices[s, missing[0]])
-        notes.append(f"phase {s}: frame {frame} could not be decoded")
-        return False
+        return False, f"frame {frame} could not be decoded"
     if clip.damaged[s].any():
         frame = int(clip.indices[s, clip.damaged[s].argmax()])
-        notes.append(f"phase {s}: frame {frame} was decoded with damage")
-    return True
+        return True, f"frame {frame} was decoded with damage"
+    return True, ""
 
 
 def _n_bytes(jobs: Sequence[_Job]) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from phasefusion.errors import ScoringError
+from phasefusion.errors import QuestionError
 
 if TYPE_CHECKING:
     from phasefusion.video import Clip
@@ -74,7 +74,7 @@ def frame_times(clip: Clip, s: int, timestamps: Timestamps = "true") -> FrameTim
 
     Raises
     ------
-    ScoringError
+    QuestionError
         If times do not ascend.
 
     Notes
@@ -113,10 +113,10 @@ def frame_times(clip: Clip, s: int, timestamps: Timestamps = "true") -> FrameTim
 def _span(clip: Clip) -> tuple[float, float]:
     """Return start and length, in seconds, of the part that the grid divides."""
     info = clip.info
-    if clip.span is None or not info.fps:
+    if clip.span_s is None:
         return 0.0, info.duration_s
-    first, end = clip.span
-    return first / float(info.fps), (end - first) / float(info.fps)
+    start_s, length_s = clip.span_s
+    return start_s - info.start_s, length_s
 
 
 def _mean_spacing_s(times_s: NDArray[np.float64]) -> float:
@@ -125,7 +125,7 @@ def _mean_spacing_s(times_s: NDArray[np.float64]) -> float:
         return 1.0
     spacing = float(times_s[-1] - times_s[0]) / (len(times_s) - 1)
     if not (np.isfinite(spacing) and spacing >= 0):
-        raise ScoringError(
+        raise QuestionError(
             f"frame times {np.asarray(times_s).tolist()} s do not ascend; they set "
             "the model's positions in time"
         )

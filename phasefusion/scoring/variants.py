@@ -14,9 +14,8 @@ from phasefusion.pixels.geometry import Size
 from phasefusion.scoring.families import Family, Shown
 from phasefusion.scoring.families.base import Turns
 from phasefusion.scoring.letters import PromptTemplate, clean_options
-from phasefusion.scoring.prefix import VisualInputs
 from phasefusion.scoring.protocol import OptionScores, check_orders
-from phasefusion.scoring.questions import problems
+from phasefusion.scoring.rows import VisualInputs
 from phasefusion.scoring.times import FrameTimes
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ VARIANTS = ("blind", "unlabelled")
 UNLABELLED = PromptTemplate(
     "{question}\n{options}\nAnswer with the text of the right option.", "- {option}"
 )
+_WITHOUT = "without the video: "
 _KINDS = ("mm_token_type_ids",)
 
 
@@ -133,8 +133,18 @@ class BlindScorer:
         shown = self._family.nothing()
         scores = self._scorer._passes.run(asker.rows(asked, shown), shown.inputs)
         logprobs, mass = asker.gather(asked, scores)
-        notes = (*clean.notes, *problems(scores, logprobs))
-        return OptionScores(logprobs[None], mass[None], table, asker.score, notes)
+        wrong = asker.problems(asked, scores, logprobs)
+        return OptionScores(
+            logprobs[None],
+            mass[None],
+            table,
+            asker.score,
+            clean.notes,
+            {(0, m): text for m, text in wrong.items()},
+        )
+
+    def forget(self) -> None:
+        """Do nothing: there are no frames of which anything is kept."""
 
     def describe(self) -> dict[str, Any]:
         """Return what `HFOptionScorer.describe` does, and that there is no video."""
@@ -194,7 +204,32 @@ def subtract_prior(scores: OptionScores, prior: OptionScores) -> OptionScores:
         top = found.max(axis=-1, keepdims=True)
         total = np.log(np.exp(found - top).sum(axis=-1, keepdims=True))
         normalised = np.where(impossible & usable, -np.inf, found - top - total)
-    notes = (*scores.notes, *(f"without the video: {note}" for note in prior.notes))
+    added = (_WITHOUT + note for note in prior.notes if note not in scores.notes)
     return OptionScores(
-        normalised, scores.option_mass, scores.orders, scores.kind, notes
+        normalised,
+        scores.option_mass,
+        scores.orders,
+        scores.kind,
+        (*scores.notes, *added),
+        _notes_of_both(scores, prior),
     )
+
+
+def _notes_of_both(
+    scores: OptionScores, prior: OptionScores
+) -> dict[tuple[int, int], str]:
+    """Say of each pass what there is to say of it, and of it without the video."""
+    found: dict[tuple[int, int], str] = {}
+    for s, m in np.ndindex(scores.logprobs.shape[:2]):
+        texts = [scores.pass_notes.get((s, m), "")]
+        said = prior.pass_notes.get((0, m), "")
+        texts.append(_WITHOUT + said if said else "")
+        ruled_out = np.isneginf(prior.logprobs[0, m])
+        ruled_out &= ~np.isneginf(scores.logprobs[s, m])
+        if prior.valid[0, m] and ruled_out.any():
+            options = ", ".join(map(str, np.flatnonzero(ruled_out)))
+            texts.append(f"{_WITHOUT}option {options} has no probability to subtract")
+        note = "; ".join(text for text in texts if text)
+        if note:
+            found[s, m] = note
+    return found

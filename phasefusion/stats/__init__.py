@@ -17,6 +17,13 @@ from phasefusion.stats.association import (
     shared_unstable,
     shared_unstable_counts,
 )
+from phasefusion.stats.batches import (
+    BatchBaseline,
+    batch_baseline,
+    batch_chart,
+    cusum_limit,
+    self_starting_cusum,
+)
 from phasefusion.stats.clustered import ClusteredProportion, clustered_proportion
 from phasefusion.stats.consensus import (
     Consensus,
@@ -151,6 +158,7 @@ __all__ = [
     "Allocation",
     "Auroc",
     "AurocBootstrap",
+    "BatchBaseline",
     "Bootstrap",
     "ClusteredMcNemar",
     "ClusteredMean",
@@ -197,6 +205,8 @@ __all__ = [
     "attribution",
     "auroc",
     "auroc_bootstrap",
+    "batch_baseline",
+    "batch_chart",
     "bernoulli_cusum",
     "change_rate",
     "cluster_bootstrap",
@@ -213,6 +223,7 @@ __all__ = [
     "control_risk",
     "correlation",
     "cusum",
+    "cusum_limit",
     "discordant",
     "distinctness_curve",
     "divide_by_prior",
@@ -249,6 +260,7 @@ __all__ = [
     "rank_reversals",
     "rarefied_flip_rate",
     "risk_coverage",
+    "self_starting_cusum",
     "shared_unstable",
     "shared_unstable_counts",
     "sign_flip_test",

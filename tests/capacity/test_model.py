@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from pixel_scorer import PixelScorer, make_questions
 
+from phasefusion import protocols
 from phasefusion.capacity import (
     ArmLoad,
     CostModel,
@@ -22,6 +23,7 @@ from phasefusion.datasets import Item, load_questions
 from phasefusion.errors import DatasetError, RecordError
 from phasefusion.evaluate import evaluate
 from phasefusion.orders import shared
+from phasefusion.protocols import make_plan
 from phasefusion.records import iter_passes, read_run
 
 TRUE = CostModel(
@@ -203,6 +205,19 @@ def test_a_forecast_counts_what_a_run_does(questions, tmp_path):
     assert two.makespan_s <= made.in_shards(2, items) + 1e-9
     assert made.in_shards(1, items) == pytest.approx(made.total_s)
     json.dumps(made.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("name", protocols.names())
+def test_a_workload_has_the_frames_of_every_arm(name):
+    plan = make_plan(name, budget=6, dense=14)
+    settings = {"arms": [arm.to_dict() for arm in plan.arms], "orders": plan.orders}
+    loads = Workload.of_settings(json.loads(json.dumps(settings))).arms
+    for arm, load in zip(plan.arms, loads, strict=True):
+        n_frames = arm.n_frames
+        if n_frames is None:  # the video decides
+            n_frames = arm.grid.budget
+        assert load == ArmLoad(arm.n_phases, n_frames)
+        assert (load.frames == 0) == (arm.grid is None)
 
 
 def test_costs_for_the_engine(questions):

@@ -1,6 +1,9 @@
 """Runs by many workers without a cluster: they die, raise, fall silent, and differ."""
 
+import os
 import random
+import subprocess
+import sys
 import time
 import warnings
 from contextlib import contextmanager
@@ -9,13 +12,15 @@ import pytest
 from pass_files import passes_of
 from pixel_scorer import PixelScorer, make_clip, make_questions
 
-from phasefusion.engine import Limits
+from phasefusion.engine import Limits, ScorerSpec
 from phasefusion.engine.drive import ClusterCrew, Message
 from phasefusion.engine.spec import as_factory
 from phasefusion.engine.worker import Worker
 from phasefusion.errors import (
     DuplicateFrameWarning,
+    RecordError,
     ScoringError,
+    UsageError,
     VideoError,
     WorkerWarning,
 )
@@ -349,6 +354,60 @@ def test_a_worker_that_cannot_start_says_why(questions, tmp_path):
     assert not (tmp_path / "a").exists()
 
 
+def other_versions(worker, found):
+    found["versions"] |= {"phasefusion": "0.0.1", "ffmpeg": {"libavcodec": "1.2.3"}}
+    return found
+
+
+def test_workers_of_other_versions_than_run_json_would_name_are_refused(
+    questions, tmp_path
+):
+    """Also where all workers are of the same ones."""
+    engine = Engine(facts=other_versions)
+    with pytest.raises(ScoringError, match=r"(?s)is not like this process.* -> '0\.0"):
+        evaluate(questions, PixelScorer(), out=tmp_path / "r", engine=engine, **OPTIONS)
+    assert engine.cluster._workers == {}
+    assert not (tmp_path / "r").exists()
+
+
+MARGIN = {"budget": 2, "dense": 5, "protocol": "margin", "progress": False}
+
+
+def test_a_second_stage_goes_on_with_the_same_workers(questions, tmp_path):
+    engine = Engine()
+    run = evaluate(questions, PixelScorer, out=tmp_path / "a", engine=engine, **MARGIN)
+    assert [entry for entry in engine.cluster.log if entry[0] == "start"] == [
+        ("start", "worker 1"),
+        ("start", "worker 2"),
+    ]
+    alone = evaluate(questions, PixelScorer(), out=tmp_path / "b", **MARGIN)
+    assert passes_of(run.path) == passes_of(alone.path)
+
+
+def test_arguments_are_looked_at_before_workers_start(questions, tmp_path):
+    for wrong, error in (({"shard": "1/2"}, UsageError), ({"cache": 7}, Exception)):
+        engine = Engine()
+        with pytest.raises(error):
+            evaluate(
+                questions,
+                PixelScorer,
+                out=tmp_path / "r",
+                engine=engine,
+                **MARGIN,
+                **wrong,
+            )
+        assert engine.cluster.log == []
+
+
+def test_no_worker_outlives_a_run_folder_that_is_refused(questions, tmp_path):
+    evaluate(questions, PixelScorer(), out=tmp_path, limit=1, **OPTIONS)
+    engine = Engine()
+    other = OPTIONS | {"budget": 5}
+    with pytest.raises(RecordError):
+        evaluate(questions, PixelScorer(), out=tmp_path, engine=engine, **other)
+    assert engine.cluster._workers == {}
+
+
 def test_workers_that_differ_are_refused(questions, tmp_path):
     def facts(worker, found):
         if worker == "worker 2":
@@ -432,3 +491,32 @@ def test_protocols_with_stages_prompts_and_draws(
     if backups:
         kinds = {entry[0] for entry in engine.cluster.log}
         assert kinds == {"start", "give", "kill"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "error"), [("foo", UsageError), ("no_module:x", ScoringError)]
+)
+def test_a_scorer_by_a_wrong_name_is_an_error_of_ours(questions, tmp_path, spec, error):
+    with pytest.raises(error, match="--scorer"):
+        evaluate(questions, ScorerSpec(scorer=spec), out=tmp_path / "r", **OPTIONS)
+
+
+def test_the_engine_needs_no_command_line():
+    code = (
+        "import sys\n"
+        "from phasefusion.engine import ScorerSpec, drive, local, worker\n"
+        "ScorerSpec(scorer='pixel_scorer:PixelScorer').make()\n"
+        "print([name for name in ('typer', 'phasefusion.evaluate', 'phasefusion.cli')\n"
+        "       if name in sys.modules])\n"
+    )
+    path = os.pathsep.join(
+        [os.path.dirname(sys.modules["pixel_scorer"].__file__), *sys.path]
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[]\n"

@@ -32,17 +32,15 @@ class Machine(RuleBasedStateMachine):
     @initialize(
         shapes=UNITS,
         max_attempts=st.integers(1, 3),
-        in_flight=st.integers(1, 2),
         backups=st.booleans(),
     )
-    def start(self, shapes, max_attempts, in_flight, backups):
+    def start(self, shapes, max_attempts, backups):
         self.units = make_units(shapes)
-        self.max_attempts, self.in_flight = max_attempts, in_flight
+        self.max_attempts = max_attempts
         self.backups = backups
         self.core = Scheduler(
             self.units,
             max_attempts=max_attempts,
-            in_flight=in_flight,
             backups=backups,
             timeout_s=10.0,
         )
@@ -79,7 +77,7 @@ class Machine(RuleBasedStateMachine):
             (lease.unit.name, p.name) for lease in self.live for p in lease.unit.parts
         }
         lease = self.core.lease(worker, self.now_s)
-        if len(held) == self.in_flight:
+        if held:
             assert lease is None
         elif free:
             assert lease is not None
@@ -118,11 +116,11 @@ class Machine(RuleBasedStateMachine):
             self.settled.add((lease.unit.name, part))
 
     @precondition(lambda self: self.live)
-    @rule(data=st.data(), says=st.booleans())
-    def put_back(self, data, says):
+    @rule(data=st.data())
+    def put_back(self, data):
         lease = data.draw(st.sampled_from(self.live))
         self.drop(lease)
-        self.account(self.core.fail(lease, "no") if says else self.core.end(lease))
+        self.account(self.core.end(lease))
 
     @precondition(lambda self: self.workers)
     @rule(data=st.data())
@@ -140,8 +138,8 @@ class Machine(RuleBasedStateMachine):
         part = lease.unit.parts[0].name
         assert not self.core.acknowledge(lease, part, self.now_s)
         assert not self.core.opened(lease, self.now_s)
-        assert not self.core.heard(lease, self.now_s)
-        assert self.core.end(lease) == self.core.fail(lease, "late") == []
+        assert not self.core.is_done(lease)
+        assert self.core.end(lease) == []
 
     @rule(seconds=st.floats(0.1, 6.0))
     def wait(self, seconds):
@@ -268,17 +266,36 @@ def test_a_death_between_units_is_held_against_none():
     assert core.n_parts_left == 1
 
 
-def test_silence_is_seen_and_a_worker_speaks_for_all_it_holds():
+def test_silence_is_seen():
     units = [Unit(n, (Part("a"), Part("b"))) for n in "vw"]
-    core = Scheduler(units, timeout_s=5.0, in_flight=2)
+    core = Scheduler(units, timeout_s=5.0)
     core.join("w1")
-    first, second = core.lease("w1", 0.0), core.lease("w1", 0.0)
+    core.join("w2")
+    first, second = core.lease("w1", 0.0), core.lease("w2", 0.0)
+    assert core.lease("w1", 0.0) is None
     assert core.silent(4.9) == []
     core.acknowledge(first, "a", 4.9)
-    assert core.silent(9.0) == []
+    assert core.silent(9.0) == [second]
     assert core.silent(9.9) == [first, second]
     core.leave("w1", "silent")
+    core.leave("w2", "silent")
     assert core.silent(99.0) == []
+
+
+def test_a_lease_is_done_when_its_own_worker_has_said_so():
+    core = Scheduler([Unit("v", (Part("a"), Part("b")))], backups=True)
+    core.join("w1")
+    core.join("w2")
+    slow, copy = core.lease("w1", 0.0), core.lease("w2", 0.0)
+    core.acknowledge(slow, "a", 1.0)
+    assert not core.is_done(slow)
+    core.acknowledge(copy, "a", 1.0)
+    core.acknowledge(copy, "b", 1.0)
+    assert core.finished
+    assert core.is_done(copy)
+    assert not core.is_done(slow)
+    core.end(copy)
+    assert not core.is_done(copy)
 
 
 def test_a_backup_is_given_once_and_its_late_twin_has_no_effect():
@@ -315,7 +332,6 @@ def test_a_backup_goes_to_the_unit_with_most_left_and_a_loser_puts_nothing_back(
     ("units", "options", "message"),
     [
         ([], {"max_attempts": 0}, "must be >= 1"),
-        ([], {"in_flight": 0}, "must be >= 1"),
         ([], {"timeout_s": 0}, "timeout_s must be above 0"),
         ([Unit("a", (Part("p"),))] * 2, {}, "two units have one name"),
         ([Unit("a", (Part("p"), Part("p")))], {}, "two parts have one name"),

@@ -10,7 +10,13 @@ import pytest
 from pixel_scorer import PixelScorer, make_questions
 
 from phasefusion import _runner
-from phasefusion.errors import FallbackWarning, OptionError, ScoringError
+from phasefusion.errors import (
+    FallbackWarning,
+    FrameError,
+    OptionError,
+    QuestionError,
+    ScoringError,
+)
 from phasefusion.evaluate import evaluate
 from phasefusion.records import iter_passes
 
@@ -198,7 +204,7 @@ def test_a_scorer_that_raises_is_named_and_can_go_on(questions, tmp_path):
 )
 def test_what_a_failing_scorer_said(questions, tmp_path, error, kind, message):
     with pytest.raises(kind) as caught:
-        run(questions, tmp_path, Changed(fail(error)))
+        run(questions, tmp_path, Changed(fail(error)), on_error="raise")
     assert type(caught.value) is kind
     assert str(caught.value) == message
     assert caught.value.__cause__ is error
@@ -252,7 +258,9 @@ def test_questions_are_scored_together_an_arm_at_a_time(questions, tmp_path):
     scorer = Together()
     run(questions, tmp_path / "one", PixelScorer(), **FULL)
     run(questions, tmp_path / "all", scorer, **FULL)
-    assert untimed(tmp_path / "all") == untimed(tmp_path / "one")
+    assert sorted(map(str, untimed(tmp_path / "all"))) == sorted(
+        map(str, untimed(tmp_path / "one"))
+    )
     assert set(scorer.sizes) == {2}  # both questions of the clip
     # In part done, both ways go on with what is left.
     path = tmp_path / "all" / "passes.jsonl"
@@ -309,3 +317,70 @@ def test_a_question_that_fails_is_named_and_the_others_are_kept(questions, tmp_p
 
     with pytest.raises(ScoringError, match=r"question '.*1'.*raised ValueError: no"):
         run(questions, tmp_path, Halfway())
+    assert [p["question_id"] for p in iter_passes(tmp_path)] == ["0-0"]
+
+
+class OneRefused(Together):
+    """Cannot ask the second question."""
+
+    error = OptionError("it holds a control token")
+
+    def score(self, clip, question, options, *, orders=None):
+        if question.endswith("1?"):
+            raise self.error
+        return super().score(clip, question, options, orders=orders)
+
+    def score_many(self, requests):
+        self.sizes.append(len(requests))
+        return [
+            self.score(r.clip, r.question, r.options, orders=r.orders) for r in requests
+        ]
+
+
+@pytest.mark.parametrize("error", [OptionError, QuestionError, FrameError])
+def test_a_question_that_cannot_be_asked_leaves_its_passes_missing(
+    questions, tmp_path, error
+):
+    scorer = OneRefused()
+    scorer.error = error("it holds a control token")
+    with pytest.warns(FallbackWarning, match="scored one by one instead"):
+        run(questions, tmp_path, scorer, **FULL)
+    passes = list(iter_passes(tmp_path))
+    reasons = {(p["question_id"], p["invalid"]) for p in passes}
+    reason = f"scores: {error.__name__}: it holds a control token"
+    assert reasons == {("0-0", None), ("0-1", reason)}
+    n_of = [sum(p["question_id"] == name for p in passes) for name in ("0-0", "0-1")]
+    assert n_of[0] == n_of[1]
+    assert run(questions, tmp_path, scorer, **FULL).n_new == 0
+
+
+def test_a_question_that_cannot_be_asked_stops_a_run_that_wants_errors(
+    questions, tmp_path
+):
+    with pytest.raises(OptionError, match="question '0-1', arm single: it holds a"):
+        run(questions, tmp_path, OneRefused(), on_error="raise")
+    assert [p["question_id"] for p in iter_passes(tmp_path)] == ["0-0"]
+
+
+def test_an_error_that_is_about_every_question_stops_a_run(questions, tmp_path):
+    scorer = OneRefused()
+    scorer.error = ScoringError("the server is not there")
+    with pytest.raises(ScoringError, match="the server is not there"):
+        run(questions, tmp_path, scorer)
+
+
+def test_the_arms_before_one_that_fails_are_on_disk(questions, tmp_path):
+    class Late(Together):
+        def score_many(self, requests):
+            if len(requests[0].clip.frames[0]) == 6:  # the dense pass
+                raise KeyError("dense")
+            return super().score_many(requests)
+
+        def score(self, clip, question, options, *, orders=None):
+            raise KeyError("dense")
+
+    with pytest.raises(ScoringError, match="raised KeyError: 'dense'"):
+        run(questions, tmp_path, Late(), **FULL)
+    kept = {(p["question_id"], p["arm"]) for p in iter_passes(tmp_path)}
+    assert {("0-0", "phase"), ("0-1", "phase")} <= kept
+    assert not any(arm == "dense" for _, arm in kept)

@@ -115,7 +115,8 @@ def test_frames_that_did_not_decode_are_not_shown():
     scores = scorer.score(clip, "?", OPTIONS)
     assert len(calls) == 1
     assert scores.valid[:, 0].tolist() == [True, False]
-    assert scores.notes == ("phase 1: frame 5 could not be decoded",)
+    assert scores.notes == ()
+    assert scores.pass_notes == {(1, 0): "frame 5 could not be decoded"}
 
 
 def test_repeated_options_are_merged(clip):

@@ -212,6 +212,17 @@ def test_an_error_that_the_model_logs_is_not_lost(base, monkeypatch, logs_errors
         bound(wrapped).score(clip, "", ITEM.options)
 
 
+def test_frames_that_did_not_decode_are_not_shown(base):
+    wrapped, processor = base()
+    clip = pf.read_clip(ITEM.video, GRID)
+    clip.missing[2, 1] = True
+    scores = bound(wrapped).score(clip, "", ITEM.options)
+    assert scores.valid[:, 0].tolist() == [True, True, False]
+    why = f"frame {clip.indices[2, 1]} could not be decoded"
+    assert scores.pass_notes == {(2, 0): why}
+    assert len(processor.seen) == 2
+
+
 def test_out_of_memory_is_a_missing_pass(base, monkeypatch):
     wrapped, _ = base()
     calls = []

@@ -250,7 +250,7 @@ def test_documents_that_cannot_be_asked(tmp_path):
     assert [bool(text) for text in said] == [True, False, False]
     with open(side / "docs.jsonl") as file:
         rows = {row["doc_id"]: row for row in map(json.loads, file)}
-    assert "no lines labelled" in rows["1"]["unread"]
+    assert "no lines labelled" in rows[1]["unread"]
     assert "none.mp4" in rows[2]["reason"]
     assert rows[2]["gold"] is None
     assert "none of the options" in rows[2]["gold_problem"]

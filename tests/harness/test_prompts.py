@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,9 +12,15 @@ from hypothesis import strategies as st
 import phasefusion as pf
 from phasefusion import tinyvlm
 from phasefusion.datasets import load_questions
-from phasefusion.errors import OptionError
+from phasefusion.errors import OptionError, ScoringError
 from phasefusion.harness.docs import read_doc, resolved_gold
-from phasefusion.harness.prompts import AsShown, find_options, with_prompt
+from phasefusion.harness.prompts import (
+    AsShown,
+    find_options,
+    prompt_source,
+    takes_prompt,
+    with_prompt,
+)
 from phasefusion.scoring.letters import PromptTemplate, strip_letters
 
 VIDEOMME = (
@@ -245,3 +253,35 @@ def test_a_scorer_without_a_prompt_stays(tmp_path):
     assert shown is not server
     assert shown.describe()["prompt"]["system"] == "Be brief."
     assert server.describe()["prompt"]["system"] is None
+    with pytest.raises(ScoringError, match=r"must show \{options\}"):
+        with_prompt(server, PromptTemplate("{question}"))
+
+
+def test_a_scorer_with_names_like_ours_is_left_alone():
+    """What it keeps under a private name is its own business."""
+
+    class Foreign:
+        def __init__(self):
+            self._prompt = "Answer: "
+            self._asker = SimpleNamespace(prompt="Answer: ")
+
+    foreign = Foreign()
+    assert with_prompt(foreign, PromptTemplate()) is foreign
+    assert foreign._prompt == foreign._asker.prompt == "Answer: "
+    assert not takes_prompt(foreign)
+
+
+def test_a_scorer_of_ones_own_may_take_a_prompt():
+    class Own:
+        def __init__(self, prompt=None):
+            self.prompt = prompt
+
+        def with_prompt(self, prompt):
+            return Own(prompt)
+
+    prompt = PromptTemplate()
+    assert with_prompt(Own(), prompt).prompt is prompt
+    assert prompt_source(Own(), {}) == {"text": "as the data set makes it"}
+    own = prompt_source(object(), {"prompt": {"text": "{question}"}})
+    assert own["text"].startswith("the scorer's own")
+    assert own["own"] == {"text": "{question}"}

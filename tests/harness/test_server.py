@@ -114,7 +114,7 @@ def test_a_video_of_jpeg_frames(serve, clip):
 def test_a_letter_that_is_not_named_is_bounded_not_impossible(serve, clip):
     server = serve(constant(named(A=0.6, The=0.2, B=0.1, It=0.04)))
     scores = scorer_of(server, top_logprobs=4).score(clip, "?", OPTIONS)
-    np.testing.assert_allclose(np.exp(scores.logprobs[0, 0]), [0.6, 0.1, 0.04])
+    np.testing.assert_allclose(np.exp(scores.logprobs[0, 0]), [0.6, 0.1, 0.06])
     np.testing.assert_allclose(scores.option_mass, 0.7)
     note = scores.pass_notes[0, 0]
     assert note.startswith("C not among the 4 tokens")
@@ -128,10 +128,101 @@ def test_a_letter_that_is_not_named_is_bounded_not_impossible(serve, clip):
     np.testing.assert_allclose(np.exp(scores.logprobs[0, 0, 2]), 0.002, rtol=1e-6)
 
 
-def test_the_chosen_token_named_beside_the_top_is_no_bound(serve, clip):
+def test_a_letter_has_two_spellings_and_each_may_be_left_out(serve, clip):
+    """Two tokens under the least likely one add up to a letter above it."""
+    truth = {"The": 0.41, " A": 0.135, "B": 0.13, " B": 0.13}
+    assert truth["B"] + truth[" B"] > truth[" A"]
+    server = serve(constant(named(**{t: truth[t] for t in ("The", " A")})))
+    scores = scorer_of(server, top_logprobs=2).score(clip, "?", OPTIONS[:2])
+    assert not scores.valid.any()
+    assert "B not among the 2 tokens" in scores.pass_notes[0, 0]
+    assert "the answer need not be A" in scores.pass_notes[0, 0]
+    assert np.isnan(scores.option_mass).all()
+
+
+@pytest.mark.parametrize("top_logprobs", [2, 3])
+def test_the_chosen_token_named_beside_the_top_is_no_letter_named(
+    serve, clip, top_logprobs
+):
+    """B is in the answer because it was drawn; C may be as likely as the top allows."""
     server = serve(constant(named(A=0.6, The=0.2, B=0.001)))
+    scorer = scorer_of(server, top_logprobs=top_logprobs)
+    scores = scorer.score(clip, "?", OPTIONS)
+    wanted = [0.6, 0.2, 0.2] if top_logprobs == 2 else [0.6, 0.001, 0.001]
+    np.testing.assert_allclose(np.exp(scores.logprobs[0, 0]), wanted)
+    server = serve(constant(named(The=0.6, It=0.2, B=0.001)))
     scores = scorer_of(server, top_logprobs=2).score(clip, "?", OPTIONS)
-    np.testing.assert_allclose(np.exp(scores.logprobs[0, 0]), [0.6, 0.001, 0.199])
+    assert not scores.valid.any()
+    assert "none of the letters" in scores.pass_notes[0, 0]
+
+
+def letters_of(options, **probabilities):
+    """Tokens of a prompt's letters by the probability of the option that wears each."""
+    return {"ABCD"[options.index(o)]: p for o, p in probabilities.items()}
+
+
+def test_what_was_never_named_never_wins_the_mean_of_passes(serve, clip):
+    """Named options take turns under each other; their mean stays above the others."""
+
+    def answer(path, body):
+        text = body["messages"][0]["content"][-1]["text"]
+        shown = [line[3:] for line in text.splitlines() if line[1:3] == ". "]
+        answer.n += 1
+        likely, other = ("red", "green") if answer.n % 2 else ("green", "red")
+        said = letters_of(shown, **{likely: 0.11, other: 0.05})
+        return 200, {}, named(The=0.6, **said)
+
+    answer.n = 0
+    scorer = scorer_of(serve(answer), top_logprobs=3, concurrency=1)
+    scores = scorer.score(clip, "?", OPTIONS)
+    assert scores.valid.all()
+    assert (scores.logprobs[:, :, 2] <= scores.logprobs[:, :, :2].min(-1)).all()
+    assert int(pf.fuse(scores, over=("phase", "order"), item_id="q").answer) != 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_letter_wins_by_lot(serve, clip, seed):
+    """One letter named, at the least likely place: the others may be likelier."""
+    server = serve(constant(named(The=0.41, _A=0.135)))
+    scorer = scorer_of(server, top_logprobs=2)
+    scores = scorer.score(clip, "?", ["red", "green", "blue", "pink"])
+    fused = pf.fuse(scores, over=("phase", "order"), item_id="q", seed=seed)
+    assert int(fused.answer) == -1
+
+
+def test_a_letter_asked_for_again_in_one_spelling(serve, clip):
+    """Its other spelling is still unknown, and may be the answer where A is last."""
+
+    def answer(path, body):
+        if "prompt_logprobs" not in body:
+            return 200, {}, named(**likely)
+        entry = {"decoded_token": body["messages"][-1]["content"], "logprob": -9.0}
+        return 200, {}, {"choices": [{}], "prompt_logprobs": [None, {"1": entry}]}
+
+    scorer = scorer_of(serve(answer), reask="prompt_logprobs", top_logprobs=2)
+    likely = {"The": 0.41, "_A": 0.135}
+    scores = scorer.score(clip, "?", OPTIONS)
+    assert not scores.valid.any()
+    assert "B, C not among the 2 tokens" in scores.pass_notes[0, 0]
+    likely = {"A": 0.8, "The": 0.135}
+    scores = scorer.score(clip, "?", OPTIONS)
+    np.testing.assert_allclose(scores.logprobs[0, 0], [np.log(0.8), -9.0, -9.0])
+    assert scores.pass_notes == {}
+
+
+@pytest.mark.parametrize("token", ["B", " B", "\u0120B", "\u2581B"])
+def test_spellings_of_a_letter(serve, clip, token):
+    server = serve(constant(named(A=0.5, C=0.2, **{token: 0.1})))
+    scores = scorer_of(server).score(clip, "?", OPTIONS)
+    np.testing.assert_allclose(np.exp(scores.logprobs[0, 0, 1]), 0.1)
+
+
+@pytest.mark.parametrize("token", ["\nB", "  B", "B ", "b", "(B", "BB"])
+def test_tokens_that_are_no_spelling(serve, clip, token):
+    """There are but two whose bounds are counted, those of `HFOptionScorer`."""
+    server = serve(constant(named(A=0.5, C=0.2, **{token: 0.1})))
+    scores = scorer_of(server).score(clip, "?", OPTIONS)
+    assert "B not among the 3 tokens" in scores.pass_notes[0, 0]
 
 
 def test_no_letter_named_is_a_missing_pass(serve, clip):
@@ -140,6 +231,18 @@ def test_no_letter_named_is_a_missing_pass(serve, clip):
     assert not scores.valid.any()
     assert "none of the letters" in scores.pass_notes[1, 0]
     assert "'The', 0.9" in scores.pass_notes[1, 0]
+
+
+def test_frames_that_did_not_decode_are_not_sent(serve):
+    """The note is the same wherever in a call the phase is."""
+    server = serve(constant(named(A=0.5, B=0.2, C=0.05)))
+    clip = make_clip(missing=[(1, 2)])
+    scores = scorer_of(server).score(clip, "?", OPTIONS, orders=pf.orders.latin(3))
+    assert scores.valid.all(axis=1).tolist() == [True, False]
+    assert scores.notes == ()
+    why = "frame 5 could not be decoded"
+    assert scores.pass_notes == {(1, m): why for m in range(3)}
+    assert len(server.requests) == 3
 
 
 def test_sentinels_are_not_numbers(serve, clip):
@@ -170,7 +273,7 @@ def test_reask_by_bias(serve, clip, shows_bias):
     scorer = scorer_of(server, reask="logit_bias", top_logprobs=4)
     scores = scorer.score(clip, "?", OPTIONS)
     found = np.exp(scores.logprobs[0, 0])
-    np.testing.assert_allclose(found, [0.6, 0.01, 0.004 if shows_bias else 0.005])
+    np.testing.assert_allclose(found, [0.6, 0.01, 0.004 if shows_bias else 0.01])
     assert bool(scores.pass_notes) == (not shows_bias)
     np.testing.assert_allclose(scores.option_mass, 0.614 if shows_bias else 0.61)
     tokenized = [body["prompt"] for path, body, _ in server.requests if "tok" in path]
@@ -190,7 +293,7 @@ def test_reask_that_contradicts_the_first_answer_is_not_believed(serve, clip):
         top_logprobs=4,
     )
     scores = scorer.score(clip, "?", OPTIONS)
-    np.testing.assert_allclose(np.exp(scores.logprobs[0, 0, 2]), 0.005)
+    np.testing.assert_allclose(np.exp(scores.logprobs[0, 0, 2]), 0.01)
     assert "C not among" in scores.pass_notes[0, 0]
 
 
@@ -220,8 +323,28 @@ def test_reask_whose_prompt_does_not_end_in_the_letter(serve, clip):
 
     scorer = scorer_of(serve(answer), reask="prompt_logprobs", top_logprobs=4)
     scores = scorer.score(clip, "?", OPTIONS)
-    np.testing.assert_allclose(np.exp(scores.logprobs[0, 0, 2]), 0.005)
+    np.testing.assert_allclose(np.exp(scores.logprobs[0, 0, 2]), 0.01)
     assert scores.pass_notes
+
+
+@pytest.mark.parametrize("refused", ["bias", "tokenize", "prompt"])
+def test_a_reask_that_is_refused_leaves_the_pass(serve, clip, refused):
+    def answer(path, body):
+        ends = {"tokenize": "token" in path, "bias": "logit_bias" in body}
+        if ends.get(refused) or "prompt_logprobs" in body:
+            return 400, {}, {"error": {"message": "not supported here"}}
+        if path == "/tokenize":
+            return 200, {}, {"tokens": [ord(body["prompt"])]}
+        return 200, {}, named(A=0.6, The=0.3, B=0.01, It=0.005)
+
+    reask = "prompt_logprobs" if refused == "prompt" else "logit_bias"
+    scorer = scorer_of(serve(answer), reask=reask, top_logprobs=4)
+    scores = scorer.score(clip, "?", OPTIONS)
+    np.testing.assert_allclose(np.exp(scores.logprobs[1, 0]), [0.6, 0.01, 0.01])
+    note = scores.pass_notes[1, 0]
+    assert note.startswith("C not among the 4 tokens")
+    assert f"asking again by {reask} was refused" in note
+    assert "not supported here" in note
 
 
 @pytest.mark.parametrize(

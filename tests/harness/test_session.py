@@ -13,11 +13,13 @@ from harness_clips import make_clip
 
 import phasefusion as pf
 from phasefusion import tinyvlm
+from phasefusion._description import describe_scorer
 from phasefusion.datasets import load_questions
-from phasefusion.errors import GridError, RecordError, UsageError
+from phasefusion.errors import GridError, RecordError, ScoringError, UsageError
 from phasefusion.harness.knobs import Knobs
 from phasefusion.harness.posteriors import CachedScorer, PosteriorCache
 from phasefusion.harness.session import DOCS_FILE, Session
+from phasefusion.records import merge
 
 ITEMS = load_questions(tinyvlm.questions_path())[:4]
 
@@ -57,12 +59,25 @@ def test_knobs_from_a_command_line():
     assert Knobs.split({"timestamps": True})[0].timestamps == "true"
 
 
+@pytest.mark.parametrize("value", [2**53 + 1, str(2**53 + 1), np.int64(2**53 + 1)])
+def test_a_whole_number_keeps_every_digit(value):
+    assert Knobs.split({"seed": value})[0].seed == 2**53 + 1
+    assert Knobs.split({"budget": 4.0, "phases": "2.0", "dense": "1e1"})[0].dense == 10
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
         ({"phases": "three"}, UsageError, "phases='three' must be a whole number"),
         ({"phases": 2.5}, UsageError, "must be a whole number"),
         ({"phases": "nan"}, UsageError, "must be a whole number"),
+        ({"phases": "inf"}, UsageError, "phases='inf' must be a whole number"),
+        ({"budget": float("-inf")}, UsageError, "budget=-inf must be a whole number"),
+        ({"dense": "1e400"}, UsageError, "must be a whole number"),
+        ({"threads": True}, UsageError, "must be a whole number"),
+        ({"origin": float("inf")}, GridError, "origin"),
+        ({"origin": float("nan")}, GridError, "origin"),
+        ({"seed": "9" * 5000}, UsageError, "must be a whole number"),
         ({"phases": 0}, GridError, "phases"),
         ({"budget": -1}, GridError, "budget"),
         (
@@ -288,14 +303,83 @@ def test_a_cache_that_is_none(tmp_path):
 def test_a_session_with_a_cache_fills_another_sidecar(tmp_path):
     """What --use_cache of a harness cannot: passes come back, not letters alone."""
     calls = []
-    for name in ("a", "b"):
-        session = session_of(tmp_path / name, cache=str(tmp_path / "p.db"))
+    for name, sha256 in (("a", "1"), ("b", "1"), ("c", "2")):
+        knobs = Knobs(
+            sidecar=str(tmp_path / name), budget=4, cache=str(tmp_path / "p.db")
+        )
+        described = {
+            "model": "pixels",
+            "sha256": sha256,
+            "device": f"cuda:{len(calls)}",
+        }
+        session = Session(knobs, described, {"name": "test"})
         inner = Pixels()
-        shown = CachedScorer(inner, session.cache, {"m": 1}, lambda order: str(order))
-        session.answer(ITEMS[0], shown)
+        session.answer(ITEMS[0], session.cached(inner, lambda order: str(order)))
         session.close()
         calls.append(len(inner.calls))
-    assert calls == [1, 0]
-    assert (
-        len((tmp_path / "b" / "side" / "passes.jsonl").read_text().splitlines()) == 12
-    )
+    assert calls == [1, 0, 1]
+    assert len((tmp_path / "b" / "passes.jsonl").read_text().splitlines()) == 12
+
+
+@pytest.mark.parametrize(
+    ("described", "said"),
+    [
+        ({}, "the scorer does not"),
+        ({"class": "a.B", "model": "mine"}, "mine does not"),
+        ({"model": "hub/name", "revision": None}, "hub/name does not"),
+    ],
+)
+def test_a_cache_needs_to_know_whose_posteriors_it_keeps(tmp_path, described, said):
+    knobs = Knobs(cache=str(tmp_path / "p.db"))
+    with pytest.raises(UsageError, match=said):
+        Session(knobs, described, {})
+    Session(knobs, {**described, "content": "3"}, {}).close()
+
+
+def test_generated_answers_are_refused_in_every_mode():
+    class Writes:
+        def score(self, clip, question, options, *, orders=None):
+            return pf.scoring.GeneratedAnswers([["A"] * len(orders)] * len(clip.frames))
+
+    session = Session(Knobs(budget=2), {}, {})
+    with pytest.raises(ScoringError, match="no posteriors to fuse"):
+        session.answer(ITEMS[0], Writes())
+    session.close()
+
+
+def test_folders_of_several_devices_are_one_run(tmp_path):
+    for rank in range(2):
+        described = {
+            "scorer": "x",
+            "device": f"cuda:{rank}",
+            "arguments": {"device": f"cuda:{rank}", "device_map": f"cuda:{rank}"},
+        }
+        knobs = Knobs(sidecar=str(tmp_path / "side"), phases=2, budget=2)
+        session = Session(knobs, described, {"name": "t"}, rank=rank, world_size=2)
+        session.answer(ITEMS[rank], Pixels())
+        session.close()
+    parts = [tmp_path / f"side.rank{rank}" for rank in range(2)]
+    merged = merge(parts, tmp_path / "whole")
+    assert merged.n_conflicts == 0
+    assert pf.report(tmp_path / "whole").numbers["items"]["with_passes"] == 2
+
+
+def test_a_run_is_described_as_evaluate_describes_it(tmp_path):
+    scorer = pf.wrap(lambda f, q, o: [0.0] * len(o), returns="logits")
+    for engine in ("session", "evaluate"):
+        given = {"protocol": "stableeval", "phases": 2, "budget": 2, "seed": 3}
+        if engine == "session":
+            knobs = Knobs(sidecar=str(tmp_path / engine), **given)
+            Session(knobs, describe_scorer(scorer), {}).close()
+        else:
+            out = tmp_path / engine
+            pf.evaluate(ITEMS[:1], scorer, out=out, progress=False, **given)
+    found = [
+        json.loads((tmp_path / engine / "run.json").read_text())
+        for engine in ("session", "evaluate")
+    ]
+    assert set(found[1]) - set(found[0]) == {"questions"}
+    own = {name: found[0]["settings"].pop(name) for name in ("harness",)}
+    assert own == {"harness": {}}
+    found[1]["settings"].pop("questions_sha256")
+    assert found[0]["settings"] == found[1]["settings"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import phasefusion as pf
@@ -74,6 +76,8 @@ def test_runner(tmp_path):
         assert lengths["ABCDE".index(answer)] == max(lengths)
     with open(tmp_path / "side" / "passes.jsonl") as file:
         rows = [json.loads(line) for line in file]
+    described = json.loads((tmp_path / "side" / "run.json").read_text())["settings"]
+    assert described["scorer"]["prompt"]["text"].startswith("the scorer's own")
     assert {row["budget"] for row in rows} == {4}
     assert {row["benchmark"] for row in rows} == {"Stand-In"}
     assert {row["gold"] for row in rows} == {None}
@@ -114,6 +118,8 @@ def test_a_hugging_face_model_by_its_folder(tmp_path):
         progress=False,
     )  # fmt: skip
     assert answers == ["ABCDE"[k] for k in _fused(run)]
+    described = json.loads((tmp_path / "side" / "run.json").read_text())["settings"]
+    assert described["scorer"]["prompt"] == {"text": "as the data set makes it"}
     with open(tmp_path / "side" / "passes.jsonl") as file:
         golds = {json.loads(line)["gold"] for line in file}
     assert golds == {item.gold for item in ITEMS}
@@ -147,6 +153,87 @@ def test_questions_that_cannot_be_read(tmp_path):
         strict.generate([item.video, "What happens?"])
     with pytest.raises(OptionError, match="a part of the message is 5"):
         strict.generate([5])
+
+
+class Prefers:
+    """A scorer that says nothing of itself, or what its weights are."""
+
+    def __init__(self, k, content=None):
+        self.k, self.calls = k, 0
+        if content is not None:
+            self.describe = lambda: {"content": content}
+
+    def score(self, clip, question, options, *, orders=None):
+        self.calls += 1
+        values = np.full(len(options), np.log(0.01))
+        values[self.k] = np.log(0.9)
+        shape = (len(clip.frames), len(orders), len(options))
+        return np.broadcast_to(values, shape)
+
+
+def prompt_of(item, video=None):
+    return [video or item.video, PromptTemplate().render(item.question, item.options)]
+
+
+def test_a_cache_serves_one_scorer_alone(tmp_path):
+    given = {"phases": 1, "budget": 2, "cache": str(tmp_path / "p.db")}
+    for anonymous in (Prefers(0), pf.wrap(darker, returns="logits", name="mine")):
+        with pytest.raises(UsageError, match="cache= needs a scorer that says what"):
+            VLMEvalKitModel(anonymous, **given)
+    said = []
+    for scorer in (Prefers(0, "a"), Prefers(1, "b"), Prefers(1, "a")):
+        model = VLMEvalKitModel(scorer, **given)
+        said.append((model.generate(prompt_of(ITEMS[0])), scorer.calls))
+        model.close()
+    assert said == [("A", 1), ("B", 1), ("A", 0)]
+
+    class Other(Prefers):
+        pass
+
+    model = VLMEvalKitModel(Other(1, "a"), **given)
+    assert model.generate(prompt_of(ITEMS[0])) == "B"
+    model.close()
+    wrapped = pf.wrap(darker, returns="logits", content="3")
+    assert VLMEvalKitModel(wrapped, **given)._described()["content"] == "3"
+
+
+def test_videos_of_one_name_are_several(tmp_path):
+    first, other = ITEMS[0], load_questions(tinyvlm.questions_path())[-1]
+    assert first.video != other.video
+    scorer = Prefers(0)
+    given = {"phases": 1, "budget": 2, "sidecar": str(tmp_path / "side")}
+    model = VLMEvalKitModel(scorer, **given)
+    for folder, item, k in (("a", first, 0), ("b", other, 1), ("c", first, 2)):
+        (tmp_path / folder).mkdir()
+        video = tmp_path / folder / "v.mp4"
+        shutil.copy(item.video, video)
+        scorer.k = k
+        said = model.generate(prompt_of(first, str(video)))
+        assert said == "AB"[folder == "b"]  # a copy is the same question
+    model.close()
+    assert scorer.calls == 2
+    with open(tmp_path / "side" / "passes.jsonl") as file:
+        rows = [json.loads(line) for line in file]
+    assert len({row["video_id"] for row in rows}) == 2
+
+
+def test_unread_messages_are_noted_one_by_one(tmp_path):
+    given = {"phases": 1, "sidecar": str(tmp_path / "side")}
+    model = VLMEvalKitModel(Prefers(0), **given)
+    for video in ("a.mp4", "b.mp4"):
+        assert model.generate([video, "What happens?"]) == ""
+    model.close()
+    assert (tmp_path / "side" / "docs.jsonl").read_text().count("\n") == 2
+
+
+def test_generated_answers_are_refused_when_the_model_is_made():
+    class Writes(Prefers):
+        is_generating = True
+
+    with pytest.raises(UsageError, match=r'Writes: generated.*returns="answer"'):
+        VLMEvalKitModel(Writes(0))
+    with pytest.raises(UsageError, match="Writes: generated answers"):
+        VLMEvalKitModel(lambda: Writes(0))
 
 
 def test_register(monkeypatch):

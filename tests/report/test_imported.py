@@ -15,7 +15,7 @@ from sample_passes import make_pass
 from phasefusion.records import read_passes
 from phasefusion.report import report
 from phasefusion.report.summary import _middle
-from phasefusion.report.table import _codes_of_rows, _number_orders
+from phasefusion.report.table import _codes_of_rows, number_orders
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_orders_are_numbered_as_they_come(tmp_path):
     made_run(tmp_path / "run", n_items=8)
     passes = read_passes(tmp_path / "run")
     rng = np.random.default_rng(0)
-    index, order = _number_orders(passes)
+    index, order = number_orders(passes)
     seen = [[] for _ in passes.items]
     for p in range(len(passes)):
         row = passes.order[p].tolist()

@@ -184,3 +184,23 @@ def test_how_often_a_reason_is_there(tmp_path, reasons, said):
     passes += [answer(f"r{i}", 0) for i in range(4 - len(reasons))]
     made = report(write_run(tmp_path, passes))
     assert missing_sentence(made.numbers["items"]) == said
+
+
+def test_a_report_certifies_nothing_where_nothing_varies(tmp_path):
+    passes = made_run(tmp_path, n_items=14)
+    for row in passes:
+        scores = [-5.0] * row["n_options"]
+        scores[row["order"].index(row["gold"])] = -0.1
+        row |= {"logprobs": scores, "answer": row["gold"]}
+    (tmp_path / "passes.jsonl").write_text(
+        "".join(json.dumps(r) + "\n" for r in passes)
+    )
+    made = report(tmp_path)
+    text = " ".join(str(made).split())
+    assert "not certifiable" in text
+    equal = table(made, "Equivalence of fusion")
+    assert [row[-2] for row in equal.rows] == ["not certifiable"] * 2
+    columns = dict(zip(equal.columns, equal.rows[0], strict=True))
+    assert (float(columns["low"]), float(columns["high"])) != (0.0, 0.0)
+    excess = table(made, "Votes of two halves")
+    assert excess.rows[-1][1] != "0.0 [0.0, 0.0]"

@@ -15,7 +15,7 @@ from family_scorers import ORDERS, built, make_clip, make_scorer, pixels_of
 from phasefusion.errors import FrameError, ScoringError
 from phasefusion.pixels import family_settings
 from phasefusion.scoring import HFOptionScorer
-from phasefusion.scoring.prefix import forward_parameters
+from phasefusion.scoring.rows import forward_parameters
 from phasefusion.tinyvlm import model_dir
 
 torch = pytest.importorskip("torch")
@@ -142,8 +142,9 @@ def test_frames_that_smolvlm_takes_for_padding_are_a_missing_pass():
     clip.frames[1, 2] = 0
     scores = score(scorer, clip)
     assert scores.valid.tolist() == [[True] * 3, [False] * 3]
-    (note,) = scores.notes
-    assert note.startswith("phase 1: frame 2 of the phase is 0 all over")
+    assert set(scores.pass_notes) == {(1, 0), (1, 1), (1, 2)}
+    (note,) = set(scores.pass_notes.values())
+    assert note.startswith("frame 2 of the phase is 0 all over")
 
 
 # Rows
@@ -163,10 +164,11 @@ def test_what_is_longer_than_the_context_is_a_missing_pass(kind):
     scores = score(scorer, clip, ["red", "blue " * 40, "green"])
     assert not scores.valid.any()
     assert np.isnan(scores.option_mass).all()
-    assert "tokens are more than the 260 that the model takes" in scores.notes[0]
+    note = scores.pass_notes[0, 0]
+    assert "tokens are more than the 260 that the model takes" in note
     if kind == "text":
-        assert scores.notes[0].startswith("phase 0, row 1: ")
-        assert len(scores.notes) == 1
+        assert note.startswith("the text of option 1: ")
+        assert ";" not in note
 
 
 def test_running_out_of_memory_is_a_missing_pass():
@@ -182,8 +184,7 @@ def test_running_out_of_memory_is_a_missing_pass():
         scores = score(scorer, clip)
         assert not scores.valid.any()
         assert np.isnan(scores.option_mass).all()
-        assert scores.notes[0].startswith("phase 0, row 0: ")
-        assert "memory" in scores.notes[0]
+        assert scores.pass_notes[0, 0].startswith("the model ran out of memory in a ")
         error = RuntimeError("shapes cannot be multiplied")
         with pytest.raises(RuntimeError, match="cannot be multiplied"):
             score(scorer, clip)
@@ -202,7 +203,7 @@ def test_logits_that_are_no_numbers_are_missing_passes(name):
     scorer = HFOptionScorer(broken, tokenizer, pixels=pixels_of(name))
     scores = score(scorer, make_clip(name, n_phases=1))
     assert not scores.valid.any()
-    assert scores.notes[0] == "phase 0, row 0: the logits hold NaN"
+    assert scores.pass_notes[0, 0] == "the logits hold NaN"
 
 
 # Checkpoints

@@ -140,8 +140,33 @@ def test_a_model_that_cannot_share_a_prefix_is_found_out(llava):
     with pytest.warns(FallbackWarning, match="differ by .* from those of a pass of"):
         scores = score(scorer, clip)
     np.testing.assert_allclose(scores.logprobs, expected.logprobs, rtol=0, atol=1e-5)
-    assert scorer.describe()["reuse_prefix"] is False
+    assert not scorer._passes.reuses
     score(scorer, clip)  # once is enough
+    # What was asked for stands in run.json, or the run could not be continued.
+    assert scorer.describe() == HFOptionScorer(odd, processor).describe()
+    assert scorer.describe()["reuse_prefix"] is True
+
+
+def test_a_model_that_gives_no_numbers_behind_a_prefix_is_found_out(llava):
+    import copy
+
+    model, processor = llava
+    odd = copy.deepcopy(model)
+    cached = []
+    odd.register_forward_pre_hook(
+        lambda module, args, kwargs: cached.append("pixel_values" not in kwargs),
+        with_kwargs=True,
+    )
+    odd.get_input_embeddings().register_forward_hook(
+        lambda module, args, out: out * np.nan if cached[-1] else None
+    )
+    clip = made.build_clip((SIDE, 40))
+    expected = score(HFOptionScorer(model, processor, reuse_prefix=False), clip)
+    scorer = HFOptionScorer(odd, processor)
+    with pytest.warns(FallbackWarning, match="differ by inf from those of a pass of"):
+        scores = score(scorer, clip)
+    assert scores.valid.all()
+    np.testing.assert_allclose(scores.logprobs, expected.logprobs, rtol=0, atol=1e-5)
 
 
 def test_prompts_that_cannot_be_put_together_are_processed(llava, monkeypatch):

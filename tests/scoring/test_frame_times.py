@@ -56,7 +56,11 @@ def test_times_are_those_of_the_file_where_numbers_do_not_give_them(change):
 def test_a_part_of_a_video_has_its_own_spacing():
     clip = made.build_clip((8, 8), n_phases=2, n_frames=40)
     moved = replace(
-        clip, indices=clip.indices + 100, times_s=clip.times_s + 10, span=(100, 140)
+        clip,
+        indices=clip.indices + 100,
+        times_s=clip.times_s + 10,
+        span=(100, 140),
+        span_s=(10.4, 4.0),
     )
     moved = about(moved, n_frames=400, duration_s=40.0)
     for s in range(2):

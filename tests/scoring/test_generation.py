@@ -185,9 +185,11 @@ def test_logits_that_are_none_give_no_text(build, tokenizer, clip, value):
     scorer = HFGenerationScorer(model, tokenizer, size=build.SIZE, max_new_tokens=2)
     made = scorer.score(clip, QUESTION, OPTIONS, orders=ORDERS)
     assert {text for row in made.texts for text in row} == {None}
-    assert "phase 0, order 1: the logits hold NaN" in made.notes or any(
-        "+inf" in note for note in made.notes
-    )
+    assert len(made.pass_notes) == 4
+    assert set(made.pass_notes.values()) <= {
+        "the logits hold NaN",
+        "the logits hold +inf",
+    }
 
 
 def test_missing_frames_and_long_prompts_give_no_text(model, tokenizer, build):
@@ -196,10 +198,46 @@ def test_missing_frames_and_long_prompts_give_no_text(model, tokenizer, build):
     scorer = HFGenerationScorer(model, tokenizer, size=build.SIZE, max_new_tokens=2)
     made = scorer.score(clip, QUESTION, OPTIONS, orders=ORDERS)
     assert [row[0] is None for row in made.texts] == [False, True, False]
-    assert "phase 1: frame" in made.notes[0]
+    frame = clip.indices[1, 2]
+    note = f"frame {frame} could not be decoded"
+    assert made.pass_notes == {(1, m): note for m in range(len(ORDERS))}
     long = scorer.score(clip, "why? " * 900, OPTIONS)
     assert {text for row in long.texts for text in row} == {None}
-    assert any("leave no room in the model's 4096" in note for note in long.notes)
+    assert "leave no room in the model's 4096" in long.pass_notes[0, 0]
+
+
+def test_a_clip_that_is_none_is_refused(scorer):
+    with pytest.raises(ScoringError, match="the clip is a NoneType None; it must be"):
+        scorer.score(None, QUESTION, OPTIONS)
+
+
+def test_frames_are_looked_at_once_for_all_orders(build, tokenizer, clip):
+    model = build.model(tokenizer)
+    texts, calls = [], []
+    for reuse in (True, False):
+        scorer = HFGenerationScorer(
+            model, tokenizer, size=build.SIZE, max_new_tokens=3, reuse_prefix=reuse
+        )
+        seen = []
+        handle = model.model.visual.patch_embed.register_forward_hook(
+            lambda *_, seen=seen: seen.append(1)
+        )
+        texts.append(scorer.score(clip, QUESTION, OPTIONS, orders=ORDERS).texts)
+        handle.remove()
+        assert scorer.describe()["reuse_prefix"] is reuse
+        calls.append(len(seen))
+    assert texts[0] == texts[1]
+    assert calls == [len(clip.frames), len(clip.frames) * len(ORDERS)]
+
+
+def test_what_it_says_of_itself_is_true(model, tokenizer, build):
+    free = HFGenerationScorer(model, tokenizer, size=build.SIZE)
+    assert repr(free) == (
+        f"<HFGenerationScorer {type(model).__name__!r}: {model.config.model_type}, "
+        "float32 on cpu, writes texts>"
+    )
+    one = HFGenerationScorer(model, tokenizer, size=build.SIZE, constrain="letters")
+    assert repr(one).endswith("writes one letter>")
 
 
 def test_blind_prompts_hold_no_video(model, tokenizer, build, scorer):
@@ -274,19 +312,46 @@ def test_priors_that_cannot_be_subtracted():
     made = subtract_prior(with_video, lost)
     assert np.isnan(made.logprobs).all()
     assert made.notes == ("without the video: row 0: x",)
+    assert made.pass_notes == {}
     ruled_out = OptionScores([[[-1.0, -np.inf, -1.0]]], [[0.7]], [[0, 1, 2]])
     made = subtract_prior(with_video, ruled_out)
     assert made.logprobs[0, 0, 1] == -np.inf
     assert np.exp(made.logprobs).sum() == pytest.approx(1)
+    assert made.pass_notes == {}
     other = OptionScores([[[-1.0, -1.0, -1.0]]], [[0.7]], [[2, 1, 0]])
     with pytest.raises(ScoringError, match="a prior of shape"):
         subtract_prior(with_video, other)
+
+
+def test_notes_of_passes_stay_when_a_prior_is_subtracted():
+    from phasefusion.scoring import OptionScores
+
+    orders = [[0, 1], [1, 0]]
+    with_video = OptionScores(
+        np.full((2, 2, 2), -1.0), np.full((2, 2), 0.7), orders, pass_notes={(1, 0): "n"}
+    )
+    without = OptionScores(
+        [[[-0.5, -1.0], [-0.5, -np.inf]]],
+        [[0.7, 0.7]],
+        orders,
+        pass_notes={(0, 0): "long"},
+    )
+    made = subtract_prior(with_video, without)
+    ruled_out = "without the video: option 1 has no probability to subtract"
+    assert made.pass_notes == {
+        (0, 0): "without the video: long",
+        (0, 1): ruled_out,
+        (1, 0): "n; without the video: long",
+        (1, 1): ruled_out,
+    }
+    assert made.valid.tolist() == [[True, False], [True, False]]
 
 
 def test_settings_that_cannot_be(model, tokenizer):
     for options, message in [
         ({"constrain": "words"}, "constrain is 'words'"),
         ({"max_new_tokens": 0}, "max_new_tokens is 0"),
+        ({"letter_variants": "sum"}, 'letter_variants is for constrain="letters"'),
         ({"score": "text", "prior": "blind"}, "score and prior cannot be given"),
     ]:
         with pytest.raises(ScoringError, match=message):

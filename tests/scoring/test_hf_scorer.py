@@ -19,7 +19,7 @@ from phasefusion.errors import (
 )
 from phasefusion.pixels import PatchSettings, family_settings
 from phasefusion.scoring import HFOptionScorer, PromptTemplate, Scorer
-from phasefusion.scoring.prefix import RowScores
+from phasefusion.scoring.readout import RowScores
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -318,8 +318,9 @@ def test_logits_that_are_no_numbers_make_invalid_rows(
     assert np.isnan(scores.logprobs).all()
     assert np.isnan(scores.option_mass).all()
     assert not scores.valid.any()
-    assert any(note.startswith("phase 1, ") for note in scores.notes)
-    assert all(reason in note for note in scores.notes)
+    assert set(scores.pass_notes) == {(s, m) for s in range(2) for m in range(2)}
+    assert all(reason in note for note in scores.pass_notes.values())
+    assert scores.notes == ()
 
 
 def test_one_bad_text_spoils_its_order(model, tokenizer, clip, build, monkeypatch):
@@ -339,7 +340,8 @@ def test_one_bad_text_spoils_its_order(model, tokenizer, clip, build, monkeypatc
     scores = scorer.score(clip, QUESTION, OPTIONS, orders=ORDERS)
     assert np.isnan(scores.logprobs[:, 1]).all()
     assert scores.valid.tolist() == [[True, False, True]] * 2
-    assert scores.notes == ("phase 0, row 4: lost", "phase 1, row 4: lost")
+    note = "the text of option 1: lost"
+    assert scores.pass_notes == {(0, 1): note, (1, 1): note}
 
 
 def test_masked_tokens_are_no_problem(model, tokenizer, clip, build):
@@ -359,7 +361,7 @@ def test_options_without_any_probability_are_invalid(model, tokenizer, clip, bui
     scores = scorer.score(clip, QUESTION, OPTIONS)
     assert not scores.valid.any()
     assert (scores.option_mass == 0).all()
-    assert "phase 0, order 0: no option has any probability" in scores.notes
+    assert scores.pass_notes[0, 0] == "no option has any probability"
 
 
 def test_a_missing_frame_spoils_its_phase_alone(build, clip, scorer):
@@ -370,7 +372,8 @@ def test_a_missing_frame_spoils_its_phase_alone(build, clip, scorer):
     assert np.isnan(scores.logprobs[1]).all()
     assert np.isnan(scores.option_mass[1]).all()
     frame = clip.indices[1, 2]
-    assert scores.notes == (f"phase 1: frame {frame} could not be decoded",)
+    note = f"frame {frame} could not be decoded"
+    assert scores.pass_notes == {(1, m): note for m in range(len(ORDERS))}
 
 
 def test_damaged_frames_are_scored_and_noted(clip, scorer):
@@ -378,7 +381,7 @@ def test_damaged_frames_are_scored_and_noted(clip, scorer):
     scores = scorer.score(clip, QUESTION, OPTIONS)
     assert scores.valid.all()
     frame = clip.indices[0, 3]
-    assert scores.notes == (f"phase 0: frame {frame} was decoded with damage",)
+    assert scores.pass_notes == {(0, 0): f"frame {frame} was decoded with damage"}
 
 
 @pytest.mark.parametrize(

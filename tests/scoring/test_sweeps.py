@@ -5,17 +5,22 @@ from __future__ import annotations
 import copy
 import gc
 import itertools
+import warnings
 import weakref
 from dataclasses import replace
 
 import family_models as made
 import numpy as np
 import pytest
+from pixel_scorer import make_questions
 
+from phasefusion._runner import one_phase
 from phasefusion.errors import FallbackWarning
+from phasefusion.evaluate import evaluate
 from phasefusion.scoring import HFOptionScorer, ScoreRequest, prefix
 from phasefusion.scoring.checkpoint import model_pixels
-from phasefusion.scoring.prefix import ForwardPasses, Row, VisualInputs
+from phasefusion.scoring.prefix import ForwardPasses
+from phasefusion.scoring.rows import Row, VisualInputs
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -414,7 +419,8 @@ def test_a_row_without_room_is_invalid_and_the_others_are_not(model, make, clip)
     handle.remove()
     check_equal(found[:1], expected[:1])
     assert not found[1].valid.any()
-    notes = [note for note in found[1].notes if "ran out of memory" in note]
+    notes = found[1].pass_notes.values()
+    assert all("ran out of memory" in note for note in notes)
     assert len(notes) == len(clip.frames) * len(ORDERS)
 
 
@@ -453,11 +459,36 @@ def test_long_rows_are_invalid_before_any_pass(model, make, clip):
         fits, long = scorer.score_many(asked)
     assert fits.valid.all()
     assert not long.valid.any()
-    assert "are more than the 190 that the model takes" in long.notes[0]
+    assert "are more than the 190 that the model takes" in long.pass_notes[0, 0]
     assert max(tokens for _, tokens, _ in passes.shapes) <= 190
 
 
 # One row's trouble
+
+
+@pytest.mark.parametrize("kind", ["letter", "text"])
+@pytest.mark.parametrize("prior", [None, "blind"])
+def test_notes_of_a_pass_do_not_tell_what_else_was_asked(
+    model, make, clip, kind, prior
+):
+    short = copy.deepcopy(model)
+    short.config.get_text_config().max_position_embeddings = 20
+    scorer = make(short, score=kind, prior=prior)
+    clip.damaged[1, 0] = True
+    question, options = QUESTIONS[0], ("red", "blue", "red")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = scorer.score(clip, question, options, orders=ORDERS)
+        assert not whole.valid.any()
+        assert len(whole.pass_notes) == len(clip.frames) * len(ORDERS)
+        assert "damage" in whole.pass_notes[1, 0]
+        for (s, m), note in whole.pass_notes.items():
+            assert "more than the 20 that the model takes" in note
+            alone = scorer.score(
+                one_phase(clip, s), question, options, orders=ORDERS[m : m + 1]
+            )
+            assert alone.pass_notes == {(0, 0): note}
+            assert alone.notes == whole.notes
 
 
 @pytest.mark.parametrize("reuse", [True, False])
@@ -477,10 +508,50 @@ def test_a_row_of_nan_leaves_the_others_alone(
     first, spoilt, last = found.score_many(asked)
     check_equal([first, last], [expected[0], expected[2]])
     assert not spoilt.valid.any()
-    assert all("the logits hold NaN" in note for note in spoilt.notes)
+    assert all("the logits hold NaN" in note for note in spoilt.pass_notes.values())
 
 
 # What is kept
+
+
+@pytest.mark.parametrize("way", ["in place", "data", "data in place", "replaced"])
+def test_features_of_other_weights_are_not_taken(model, make, clip, way):
+    other = copy.deepcopy(model)
+    scorer = make(other)
+    asked = requests([clip], QUESTIONS[:1])
+    (before,) = scorer.score_many(asked)
+    tower = other.model.visual
+    with torch.no_grad():
+        for module in tower.modules():
+            for name, weight in list(module.named_parameters(recurse=False)):
+                if way == "in place":
+                    weight.mul_(0.5)
+                elif way == "data":
+                    weight.data = weight.data * 0.5
+                elif way == "data in place":
+                    weight.data.mul_(0.5)
+                else:
+                    setattr(module, name, torch.nn.Parameter(weight * 0.5))
+    found = scorer.score_many(asked)
+    check_equal(found, one_by_one(make(other, reuse_prefix=False), asked))
+    assert np.abs(found[0].logprobs - before.logprobs).max() > 1e-4
+    n_before = scorer._passes.encoder.n_encoded
+    scorer.score_many(asked)
+    assert scorer._passes.encoder.n_encoded == n_before
+
+
+def test_a_rerun_looks_at_the_frames_again(make, build, tmp_path):
+    """Or the floor of what varies from run to run would leave the tower out."""
+    options = {"budget": 2, "phases": 2, "protocol": "reruns", "progress": False}
+    questions = make_questions(tmp_path, n_clips=1, per_clip=1)
+    n_encoded = []
+    for n_runs in (2, 3):
+        scorer = make()
+        evaluate(
+            questions, scorer, out=tmp_path / f"{n_runs}", values=(n_runs,), **options
+        )
+        n_encoded.append(scorer._passes.encoder.n_encoded)
+    assert n_encoded == [4, 6]
 
 
 def held_bytes():

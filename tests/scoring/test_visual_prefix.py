@@ -10,7 +10,8 @@ import pytest
 
 from phasefusion.errors import FallbackWarning, ScoringError
 from phasefusion.scoring import HFOptionScorer, prefix
-from phasefusion.scoring.prefix import ForwardPasses, Row, common_prefix
+from phasefusion.scoring.prefix import ForwardPasses
+from phasefusion.scoring.rows import Row, common_prefix
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -11,7 +11,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from phasefusion._runner import read_span
+from phasefusion.datasets import Item
 from phasefusion.errors import FrameCountWarning
+from phasefusion.grid import PhaseGrid
+from phasefusion.scoring.times import frame_times
 from phasefusion.video import Video
 
 EXACT = ["h264.mp4", "h264.mkv", "h264.ts", "h264_open.mp4", "hevc.mp4", "vp9.webm"]
@@ -85,6 +89,34 @@ def test_a_varying_frame_rate_is_seen(clip, quiet_video):
     for name, varies in [("vfr.mp4", True), ("h264.mkv", False), ("h264.mp4", False)]:
         with quiet_video(clip(name)) as video:
             assert video.info.vfr is varies, name
+
+
+@pytest.mark.parametrize("by", ["frames", "time"])
+@pytest.mark.parametrize(("start", "end"), [(0.0, 0.9), (1.0, 1.9), (0.5, None)])
+@pytest.mark.parametrize("name", ["vfr.mp4", "h264.mkv"])
+def test_times_of_a_part_are_those_of_its_timestamps(name, clip, by, start, end):
+    path = str(clip(name))
+    with Video(path) as video:
+        times = video.times_s - video.info.start_s
+        last_s = video.info.duration_s
+    inside = (times >= start) & (times < (np.inf if end is None else end))
+    begin_s = times[inside][0]
+    later = times[times > times[inside][-1]]
+    step_s = ((later[0] if len(later) else last_s) - begin_s) / 4
+    item = Item("1", "b", path, "v", "?", ("a", "b"), start=start, end=end)
+    found = read_span(item, [PhaseGrid(4, 3, by=by)], None, 1, "raise").clips[0]
+    for s in range(3):
+        frozen = frame_times(found, s, "frozen")
+        np.testing.assert_allclose(
+            frozen.seconds, begin_s + (np.arange(4) + 0.5) * step_s, rtol=0, atol=1e-9
+        )
+        assert frozen.spacing_s == pytest.approx(step_s)
+        shown = frame_times(found, s)
+        np.testing.assert_allclose(
+            shown.seconds, times[found.indices[s]], rtol=0, atol=2e-3
+        )
+        if by == "time":
+            assert shown.spacing_s == pytest.approx(step_s)
 
 
 @pytest.mark.parametrize(

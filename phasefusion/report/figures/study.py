@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from phasefusion.fusion import fuse_items
 from phasefusion.records import ItemInfo, Passes
-from phasefusion.report.items import Column, Flips, _flips
+from phasefusion.report.items import Column, Flips, flips_of
 from phasefusion.report.summary import rate
 from phasefusion.report.table import (
     Outcomes,
-    _block,
-    _Maker,
-    _number_orders,
-    _wanted_orders,
+    OutcomesMaker,
+    block_of,
+    number_orders,
+    wanted_orders,
 )
 
 
@@ -85,8 +85,8 @@ class Study:
             [-1 if info.gold is None else info.gold for info in self.items], np.int64
         )
         self.n_options = np.array([info.n_options for info in self.items], np.int64)
-        self._order_index, self.order = _number_orders(passes)
-        self.n_orders = _wanted_orders(self.order, self.n_options)
+        self._order_index, self.order = number_orders(passes)
+        self.n_orders = wanted_orders(self.order, self.n_options)
         self._content = passes.content_logprobs()
         self._known: dict[tuple[str, bool], ArmPasses | None] = {}
 
@@ -118,10 +118,12 @@ class Study:
         chosen = (passes.arm == name) & (passes.shifted == shifted)
         if not chosen.any():
             return None
-        block = _block(passes, self._content, self._order_index, self.order, chosen)
+        block = block_of(passes, self._content, self._order_index, self.order, chosen)
         n_phases = np.zeros(len(self.items), np.int64)
         np.maximum.at(n_phases, passes.item[chosen], passes.n_phases[chosen])
-        make = _Maker(self.n_options, self.n_orders, n_phases, self.ids, self.seed)
+        make = OutcomesMaker(
+            self.n_options, self.n_orders, n_phases, self.ids, self.seed
+        )
         views = tuple(make._pass(block, s) for s in range(block.logp.shape[1]))
         has_posteriors = make.has_posteriors(block)
         return ArmPasses(
@@ -168,11 +170,11 @@ class Study:
 
     def order_flips(self, outcomes: Outcomes) -> Flips:
         """Flips over the orders by item."""
-        return _flips(outcomes.answer, self.n_orders)
+        return flips_of(outcomes.answer, self.n_orders)
 
     def phase_flips(self, arm: ArmPasses) -> Flips:
         """Flips of the consensus over the views by item."""
-        return _flips(arm.consensus(), arm.n_phases)
+        return flips_of(arm.consensus(), arm.n_phases)
 
     def pooled_over_orders(
         self, arm: ArmPasses, columns: Sequence[int] | None = None

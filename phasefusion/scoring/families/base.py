@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from phasefusion.errors import ScoringError
 from phasefusion.pixels import PatchSettings, PlaneSettings, TileGrid
 from phasefusion.pixels.geometry import Size, pass_order_shows
-from phasefusion.scoring.prefix import VisualInputs
+from phasefusion.scoring.rows import VisualInputs
 from phasefusion.scoring.times import FrameTimes
 
 Encode: TypeAlias = Callable[[str], list[int]]

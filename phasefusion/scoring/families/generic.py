@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from phasefusion.errors import ScoringError
 from phasefusion.pixels.geometry import Size
 from phasefusion.scoring.families.base import Encode, Family, Shown, Turns
-from phasefusion.scoring.prefix import VisualInputs
+from phasefusion.scoring.rows import VisualInputs
 from phasefusion.scoring.source import one_line
 from phasefusion.scoring.times import FrameTimes
 

@@ -19,7 +19,7 @@ from phasefusion.scoring.families.base import (
     pair,
     token_of,
 )
-from phasefusion.scoring.prefix import VisualInputs
+from phasefusion.scoring.rows import VisualInputs
 from phasefusion.scoring.times import FrameTimes
 
 

@@ -19,7 +19,7 @@ from phasefusion.scoring.families.base import (
     named_token,
     token_of,
 )
-from phasefusion.scoring.prefix import VisualInputs, forward_parameters
+from phasefusion.scoring.rows import VisualInputs, forward_parameters
 from phasefusion.scoring.times import FrameTimes
 
 

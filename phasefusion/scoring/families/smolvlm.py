@@ -21,7 +21,7 @@ from phasefusion.scoring.families.base import (
     token_of,
 )
 from phasefusion.scoring.families.planes import PlaneFamily
-from phasefusion.scoring.prefix import VisualInputs
+from phasefusion.scoring.rows import VisualInputs
 from phasefusion.scoring.times import FrameTimes
 
 #: Where transformers has the chat template for videos, and its name there.

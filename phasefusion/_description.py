@@ -1,0 +1,86 @@
+"""What identifies a run in run.json, whoever asks for its passes."""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from phasefusion._versions import versions
+from phasefusion.protocols import Plan
+
+#: Where a description says on which device a model is, or is to be.
+_DEVICES = ("device", "device_map")
+
+
+def describe_scorer(scorer: object) -> dict[str, Any]:
+    """Return what identifies a scorer in run.json.
+
+    Which of several equal devices it was is left out, because the workers of one run,
+    or its shards, each have another.
+    """
+    described = getattr(scorer, "describe", None)
+    kind = type(scorer)
+    return on_any_device(
+        {
+            "class": f"{kind.__module__}.{kind.__qualname__}",
+            **(described() if callable(described) else {}),
+        }
+    )
+
+
+def on_any_device(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out which of several equal devices it was.
+
+    Examples
+    --------
+    >>> on_any_device({"device": "cuda:1", "arguments": {"device": "cuda:1"}})
+    {'device': 'cuda', 'arguments': {'device': 'cuda'}}
+    """
+    found = dict(described)
+    for name, value in found.items():
+        if isinstance(value, Mapping):
+            found[name] = on_any_device(value)
+        elif name in _DEVICES and isinstance(value, str):
+            found[name] = re.sub(r"(?<=[a-z]):\d+$", "", value)
+    return found
+
+
+def describe_run(
+    plan: Plan, facts: Mapping[str, Any], *, seed: int, on_error: str
+) -> dict[str, Any]:
+    """Return the description of a run for `RunWriter`.
+
+    Parameters
+    ----------
+    plan : Plan
+    facts : mapping
+        Further settings, without which passes are others: "scorer", as
+        `describe_scorer` has it, and whatever else there is.
+    seed : int
+    on_error : str
+    """
+    scorer = on_any_device(facts["scorer"])
+    # Files identify a local model; where they lie may differ when the run goes on.
+    place = scorer.pop("path", None) if "sha256" in scorer else None
+    return {
+        "settings": {
+            "protocol": plan.protocol.name,
+            "grid": plan.grid.to_dict(),
+            "dense": plan.dense,
+            "arms": [arm.to_dict() for arm in plan.arms],
+            "orders": plan.orders,
+            "seed": seed,
+            "on_error": on_error,
+            **facts,
+            "scorer": scorer,
+        },
+        "versions": versions(),
+        "model": {"path": place},
+        "host": {"platform": platform.platform(), "machine": platform.machine()},
+        "command": list(sys.argv),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
