@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phasefusion.answers import parse_answer
 from phasefusion.errors import ScoringError
-from phasefusion.scoring.letters import clean_options, merge_repeats
+from phasefusion.scoring.generation import GeneratedAnswers
+from phasefusion.scoring.letters import (
+    LETTERS,
+    CleanOptions,
+    clean_options,
+    merge_repeats,
+)
 from phasefusion.scoring.protocol import (
     OptionScores,
     check_clip,
@@ -82,8 +87,10 @@ class FunctionScorer:
         options: Sequence[str],
         *,
         orders: ArrayLike | None = None,
-    ) -> OptionScores:
+    ) -> OptionScores | GeneratedAnswers:
         """Call the function for every phase and order; see `Scorer.score`.
+
+        With ``returns="answer"`` that gives texts, for an answer has no posterior.
 
         Raises
         ------
@@ -97,19 +104,19 @@ class FunctionScorer:
         text = check_question(question)
         clean = clean_options(options)
         table = check_orders(orders, len(clean.texts))
+        if self._returns == "answer":
+            return self._answers(clip, text, clean, table)
         pass_notes: dict[tuple[int, int], str] = {}
         logprobs = np.full((len(clip.frames), *table.shape), np.nan)
         mass = np.full(logprobs.shape[:2], np.nan)
         for s in range(len(clip.frames)):
-            missing = np.flatnonzero(clip.missing[s])
-            if missing.size:
-                why = f"frame {clip.indices[s, missing[0]]} could not be decoded"
+            why = _undecoded(clip, s)
+            if why:
                 pass_notes |= {(s, m): why for m in range(len(table))}
                 continue
-            times = {"times_s": clip.times_s[s]} if self._takes_times else {}
             for m, order in enumerate(table):
                 shown = [clean.texts[k] for k in order]
-                said = self._function(clip.frames[s], text, shown, **times)
+                said = self._call(clip, s, text, shown)
                 values, found, problem = self._read(said, shown)
                 logprobs[s, m, order] = values
                 mass[s, m] = found
@@ -118,12 +125,40 @@ class FunctionScorer:
         merged = merge_repeats(logprobs, clean.first)
         return OptionScores(merged, mass, table, "letter", clean.notes, pass_notes)
 
+    @property
+    def is_generating(self) -> bool:
+        """Whether the function answers, so that there are no posteriors to fuse."""
+        return self._returns == "answer"
+
+    def _call(self, clip: Clip, s: int, question: str, shown: list[str]) -> object:
+        times = {"times_s": clip.times_s[s]} if self._takes_times else {}
+        said: object = self._function(clip.frames[s], question, shown, **times)
+        return said
+
+    def _answers(
+        self, clip: Clip, question: str, clean: CleanOptions, orders: NDArray[np.int64]
+    ) -> GeneratedAnswers:
+        """Call the function for texts; a phase with a missing frame has none."""
+        texts: list[list[str | None]] = []
+        notes = list(clean.notes)
+        for s in range(len(clip.frames)):
+            why = _undecoded(clip, s)
+            if why:
+                notes.append(f"phase {s}: {why}")
+                texts.append([None] * len(orders))
+                continue
+            row = []
+            for order in orders:
+                shown = [clean.texts[k] for k in order]
+                said = self._call(clip, s, question, shown)
+                row.append(_answer(self._name, said, len(shown)))
+            texts.append(row)
+        return GeneratedAnswers(texts, tuple(notes))
+
     def _read(
         self, said: object, shown: Sequence[str]
     ) -> tuple[NDArray[np.float64], float, str]:
         """Log-probabilities as shown, option mass (NaN: not known), and a problem."""
-        if self._returns == "answer":
-            return _answer(self._name, said, shown)
         values = self._numbers(said, len(shown))
         if np.isnan(values).any():
             return np.full(len(shown), np.nan), np.nan, f"{self._name} returned NaN"
@@ -219,10 +254,10 @@ def wrap(
     returns : {"logprobs", "probabilities", "logits", "answer"}, default "logprobs"
         What the function returns for the options as shown. "logprobs" (natural) and
         "probabilities" are those of the whole vocabulary or of the options; "logits"
-        are normalised over the options. "answer" is the place of the option from 0, or
-        a text, which is read by `parse_answer`: a text that names no option is a
-        missing pass. An answer alone has all the probability, so margins are infinite
-        and fusing phases is voting.
+        are normalised over the options. "answer" is the place of the option from 0,
+        which is recorded as its letter, or a text, which is kept with the pass and read
+        by `parse_answer`: one that names no option is a pass without an answer. Answers
+        have no posteriors, so a vote of the phases takes the place of fusion.
     name : str, optional
         Of the model in reports and in run.json. A run goes on only under the same
         name, so change it when the function changes.
@@ -283,30 +318,29 @@ def _takes_times(function: ScoreFunction) -> bool:
     return takes
 
 
-def _answer(
-    name: str, said: object, shown: Sequence[str]
-) -> tuple[NDArray[np.float64], float, str]:
-    """One option that has it all, or none."""
-    values = np.full(len(shown), -np.inf)
-    if isinstance(said, int | np.integer) and not isinstance(said, bool):
-        if not 0 <= said < len(shown):
-            raise ScoringError(
-                f"{name} returned {said} as the place of its answer; it must be "
-                f"0..{len(shown) - 1}"
-            )
-        values[int(said)] = 0.0
-        return values, np.nan, ""
-    if said is not None and not isinstance(said, str):
+def _undecoded(clip: Clip, s: int) -> str:
+    """Name the first frame of a phase that is missing; empty when none is."""
+    missing = np.flatnonzero(clip.missing[s])
+    if not missing.size:
+        return ""
+    return f"frame {clip.indices[s, missing[0]]} could not be decoded"
+
+
+def _answer(name: str, said: object, n_options: int) -> str | None:
+    """Return an answer as a text: of a place, the letter of the option there."""
+    if said is None or isinstance(said, str):
+        return said
+    if isinstance(said, bool) or not isinstance(said, int | np.integer):
         raise ScoringError(
             f"{name} returned {_cut(repr(said))} as its answer; it must be a text, the "
             "place of an option, or None"
         )
-    parsed = parse_answer(said, shown)
-    if parsed.answer is None:
-        why = f"answer {parsed.outcome} ({parsed.reason}): {_cut(repr(said))}"
-        return np.full(len(shown), np.nan), np.nan, why
-    values[parsed.answer] = 0.0
-    return values, np.nan, ""
+    if not 0 <= said < n_options:
+        raise ScoringError(
+            f"{name} returned {said} as the place of its answer; it must be "
+            f"0..{n_options - 1}"
+        )
+    return f"({LETTERS[int(said)]})"  # which no option's text can be
 
 
 def _on_cpu(values: Any) -> Any:
