@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from phasefusion._cached_clips import as_cache
+from phasefusion._checks import warn
 from phasefusion._description import describe_run
 from phasefusion._runner import Runner
 from phasefusion._versions import versions as versions
 from phasefusion._video_checks import check_threads
+from phasefusion._wording import counted
 from phasefusion.datasets import Dataset, Item, load_questions, read
 from phasefusion.datasets.loading import warn_about
 from phasefusion.engine import EngineArgument, Shard, hire
 from phasefusion.engine.shards import as_shard, check_stages
-from phasefusion.errors import DatasetError
+from phasefusion.errors import DatasetError, NoAnswerWarning
 from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
 from phasefusion.protocols.stages import lowest_margins
@@ -173,6 +175,11 @@ def evaluate(
     VideoError
         If `threads` is out of range; with ``on_error="raise"``, if a video or a frame
         does not decode.
+
+    Warns
+    -----
+    NoAnswerWarning
+        If not one pass of the run has an answer.
     """
     _check_choices(on_error, limit)
     crew = hire(engine, scorer)
@@ -211,6 +218,7 @@ def evaluate(
             for arms, some in _stages(plan, chosen, out, seed):
                 runner = Runner(crew.prepared.scorer, writer, arms, *options)
                 crew.run(runner, some, progress)
+            _warn_without_answers(writer)
             return Run(Path(out), len(writer.done), len(writer.done) - n_old)
 
 
@@ -219,6 +227,17 @@ def _check_choices(on_error: str, limit: int | None) -> None:
         raise DatasetError(f'on_error must be "mark" or "raise", not {on_error!r}')
     if limit is not None and limit < 1:
         raise DatasetError(f"limit must be >= 1, not {limit}")
+
+
+def _warn_without_answers(writer: RunWriter) -> None:
+    """Say that nothing came of a run, which ends like any other."""
+    if writer.done and not writer.n_answered:
+        reason = " ".join(writer.reason.split())
+        warn(
+            f"{writer.folder}: none of {counted(len(writer.done), 'pass', 'passes')} "
+            f"has an answer; the first lacks it because of: {reason}",
+            NoAnswerWarning,
+        )
 
 
 def _stages(
