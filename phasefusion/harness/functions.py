@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._code_hash import code_hash
 from phasefusion.errors import ScoringError
 from phasefusion.scoring.generation import GeneratedAnswers
 from phasefusion.scoring.letters import (
@@ -79,6 +80,7 @@ class FunctionScorer:
         module = getattr(function, "__module__", type(function).__module__)
         self._name = name or f"{module}.{own}"
         self._content = content
+        self._source = code_hash(function) if content is None else None
 
     def score(
         self,
@@ -206,12 +208,16 @@ class FunctionScorer:
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return what the function is called and what it returns."""
+        """Return what identifies the function, and what it returns."""
         return {
             "scorer": type(self).__name__,
             "model": self._name,
             "returns": self._returns,
-            **({} if self._content is None else {"content": self._content}),
+            **(
+                {"source": self._source}
+                if self._content is None
+                else {"content": self._content}
+            ),
         }
 
     def __repr__(self) -> str:
@@ -260,10 +266,11 @@ def wrap(
         have no posteriors, so a vote of the phases takes the place of fusion.
     name : str, optional
         Of the model in reports and in run.json. A run goes on only under the same
-        name, so change it when the function changes.
+        name and the same source of the function, or the same `content` in its place.
     content : str, optional
         What changes whenever the function's results do, such as a hash of its code and
-        weights. A harness keeps a cache of posteriors only where it is given.
+        weights, of which the source of the function says nothing. A harness keeps a
+        cache of posteriors only where it is given.
 
     Returns
     -------
