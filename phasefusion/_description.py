@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from phasefusion._checks import warn
+from phasefusion._code_hash import code_hash
 from phasefusion._versions import versions
+from phasefusion.errors import FallbackWarning
 from phasefusion.protocols import Plan
 
 #: Where a description says on which device a model is, or is to be.
@@ -20,16 +23,37 @@ def describe_scorer(scorer: object) -> dict[str, Any]:
     """Return what identifies a scorer in run.json.
 
     Which of several equal devices it was is left out, because the workers of one run,
-    or its shards, each have another.
+    or its shards, each have another. Code that does not describe itself is identified
+    by a hash of its source.
+
+    Warns
+    -----
+    FallbackWarning
+        If that source cannot be read.
     """
     described = getattr(scorer, "describe", None)
     kind = type(scorer)
-    return on_any_device(
-        {
-            "class": f"{kind.__module__}.{kind.__qualname__}",
-            **(described() if callable(described) else {}),
-        }
-    )
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    found = {"class": name, **(described() if callable(described) else {})}
+    if not _describes_itself(kind):
+        found.setdefault("source", code_hash(kind))
+    if "source" in found and found["source"] is None:
+        warn(
+            f"the source of {found.get('model') or name} cannot be read, so that a run "
+            "goes on even if it has changed; keep it in a file, or say what identifies "
+            "it (describe() of a class, content= of wrap)",
+            FallbackWarning,
+        )
+    return on_any_device(found)
+
+
+def _describes_itself(kind: type) -> bool:
+    """Whether a class, or one that is as much the user's own, has a `describe`."""
+    for base in kind.__mro__:
+        if "describe" in vars(base):
+            is_ours = base.__module__.partition(".")[0] == "phasefusion"
+            return not is_ours or kind.__module__.partition(".")[0] == "phasefusion"
+    return False
 
 
 def on_any_device(described: Mapping[str, Any]) -> dict[str, Any]:

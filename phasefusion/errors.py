@@ -103,6 +103,10 @@ class FallbackWarning(PhaseFusionWarning):
     """A slower or less exact path was taken."""
 
 
+class NoAnswerWarning(PhaseFusionWarning):
+    """Not one pass of a run has an answer, so that there is nothing to report."""
+
+
 class WorkerWarning(PhaseFusionWarning):
     """A worker of a run died or was stopped; what it had not finished is done again."""
 

@@ -17,12 +17,13 @@ from phasefusion._description import describe_run
 from phasefusion._runner import Runner
 from phasefusion._versions import versions as versions
 from phasefusion._video_checks import check_threads
+from phasefusion._wording import counted
 from phasefusion.datasets import Dataset, Item
 from phasefusion.datasets.item import item_hash
 from phasefusion.datasets.loading import read_questions
 from phasefusion.engine import EngineArgument, Shard, hire
 from phasefusion.engine.shards import as_shard, check_stages
-from phasefusion.errors import DatasetError, RecordWarning
+from phasefusion.errors import DatasetError, NoAnswerWarning, RecordWarning
 from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
 from phasefusion.protocols.stages import lowest_margins
@@ -128,7 +129,7 @@ def evaluate(
         which are fixed where it has one.
     orders : {"identity", "shared", "latin", "cyclic", "all"}, optional
         Option orders; by default those of the protocol. Orders that repeat, as ten of
-        three options must, are scored once.
+        three options must, are scored once, and so is a prompt that shows no options.
     n_orders : int, default 10
         How many "shared" orders.
     dense : int, default 32
@@ -175,6 +176,11 @@ def evaluate(
     VideoError
         If `threads` is out of range; with ``on_error="raise"``, if a video or a frame
         does not decode.
+
+    Warns
+    -----
+    NoAnswerWarning
+        If not one pass of the run has an answer.
     """
     _check_choices(on_error, limit)
     crew = hire(engine, scorer)
@@ -200,10 +206,12 @@ def evaluate(
         check_stages(shard, plan)
         out, chosen = shard.folder(out), shard.part(items, limit)
         about |= shard.to_dict()
-    orders_of = {k: plan.orders_of(k) for k in {len(item.options) for item in items}}
     frames = None if cache is None else as_cache(cache)
     with crew:  # before anything starts, so that nothing is left when that fails
         facts = crew.prepare(plan) | {"questions_sha256": source["sha256"]}
+        if facts["scorer"].get("shows_options") is False:
+            plan = plan.without_orders()
+        orders_of = {k: plan.orders_of(k) for k in {len(i.options) for i in items}}
         described = describe_run(plan, facts, seed=seed, on_error=on_error)
         options = orders_of, seed, threads, on_error, frames, crew.prepared.variants
         with RunWriter(out, described | about) as writer:
@@ -212,6 +220,7 @@ def evaluate(
             for arms, some in _stages(plan, chosen, out, seed):
                 runner = Runner(crew.prepared.scorer, writer, arms, *options)
                 crew.run(runner, some, progress)
+            _warn_without_answers(writer)
             return Run(Path(out), len(writer.done), len(writer.done) - n_old)
 
 
@@ -233,6 +242,17 @@ def _check_choices(on_error: str, limit: int | None) -> None:
         raise DatasetError(f'on_error must be "mark" or "raise", not {on_error!r}')
     if limit is not None and limit < 1:
         raise DatasetError(f"limit must be >= 1, not {limit}")
+
+
+def _warn_without_answers(writer: RunWriter) -> None:
+    """Say that nothing came of a run, which ends like any other."""
+    if writer.done and not writer.n_answered:
+        reason = " ".join(writer.reason.split())
+        warn(
+            f"{writer.folder}: none of {counted(len(writer.done), 'pass', 'passes')} "
+            f"has an answer; the first lacks it because of: {reason}",
+            NoAnswerWarning,
+        )
 
 
 def _stages(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,7 +44,7 @@ from phasefusion.cli.sharding import (
     find_scorer,
     show_shard,
 )
-from phasefusion.errors import RecordError
+from phasefusion.errors import NoAnswerWarning, RecordError
 
 if TYPE_CHECKING:
     from phasefusion.datasets import Dataset
@@ -368,15 +369,18 @@ def _check_answers(
 def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
     from phasefusion.evaluate import evaluate
 
+    shard = options.get("shard")
     try:
-        finished = evaluate(*args, **options)
+        with warnings.catch_warnings():
+            if shard is None:  # the report says how many passes are missing, and why
+                warnings.simplefilter("ignore", NoAnswerWarning)
+            finished = evaluate(*args, **options)
     except KeyboardInterrupt:
         print(
             "phasefusion: stopped; the same command goes on where this one was",
             file=sys.stderr,
         )
         raise typer.Exit(_INTERRUPTED) from None
-    shard = options.get("shard")
     if shard is not None and ".shard-" in finished.path.name:
         show_shard(finished, shard, as_json)
     else:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phasefusion.answers import parse_answer
+from phasefusion._code_hash import code_hash
 from phasefusion.errors import ScoringError
 from phasefusion.scoring.gathering import Gathered
-from phasefusion.scoring.letters import clean_options
+from phasefusion.scoring.generation import GeneratedAnswers
+from phasefusion.scoring.letters import LETTERS, clean_options
 from phasefusion.scoring.protocol import (
     OptionScores,
     check_clip,
@@ -75,6 +76,7 @@ class FunctionScorer:
         module = getattr(function, "__module__", type(function).__module__)
         self._name = name or f"{module}.{own}"
         self._content = content
+        self._source = code_hash(function) if content is None else None
 
     def score(
         self,
@@ -83,8 +85,10 @@ class FunctionScorer:
         options: Sequence[str],
         *,
         orders: ArrayLike | None = None,
-    ) -> OptionScores:
+    ) -> OptionScores | GeneratedAnswers:
         """Call the function for every phase and order; see `Scorer.score`.
+
+        With ``returns="answer"`` that gives texts, for an answer has no posterior.
 
         Raises
         ------
@@ -100,20 +104,41 @@ class FunctionScorer:
         table = check_orders(orders, len(clean.texts))
         made = Gathered.begin(clip, table)
         made.notes += clean.notes
+        if self.is_generating:
+            return self._answers(made, clip, text, clean.texts)
         for s in made.phases(clip):
-            times = {"times_s": clip.times_s[s]} if self._takes_times else {}
             for m, order in enumerate(table):
                 shown = [clean.texts[k] for k in order]
-                said = self._function(clip.frames[s], text, shown, **times)
+                said = self._call(clip, s, text, shown)
                 made.enter_shown(s, m, *self._read(said, shown))
         return made.scores(clean.first)
+
+    @property
+    def is_generating(self) -> bool:
+        """Whether the function answers, so that there are no posteriors to fuse."""
+        return self._returns == "answer"
+
+    def _call(self, clip: Clip, s: int, question: str, shown: list[str]) -> object:
+        times = {"times_s": clip.times_s[s]} if self._takes_times else {}
+        said: object = self._function(clip.frames[s], question, shown, **times)
+        return said
+
+    def _answers(
+        self, made: Gathered, clip: Clip, question: str, options: Sequence[str]
+    ) -> GeneratedAnswers:
+        """Call the function for texts; a phase with a missing frame has none."""
+        texts: list[list[str | None]] = [[None] * len(made.orders) for _ in made.mass]
+        for s in made.phases(clip):
+            for m, order in enumerate(made.orders):
+                shown = [options[k] for k in order]
+                said = self._call(clip, s, question, shown)
+                texts[s][m] = _answer(self._name, said, len(shown))
+        return GeneratedAnswers(texts, tuple(made.notes), made.pass_notes)
 
     def _read(
         self, said: object, shown: Sequence[str]
     ) -> tuple[NDArray[np.float64], float, str]:
         """Log-probabilities as shown, option mass (NaN: not known), and a problem."""
-        if self._returns == "answer":
-            return _answer(self._name, said, shown)
         values = self._numbers(said, len(shown))
         if np.isnan(values).any():
             return np.full(len(shown), np.nan), np.nan, f"{self._name} returned NaN"
@@ -161,12 +186,16 @@ class FunctionScorer:
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return what the function is called and what it returns."""
+        """Return what identifies the function, and what it returns."""
         return {
             "scorer": type(self).__name__,
             "model": self._name,
             "returns": self._returns,
-            **({} if self._content is None else {"content": self._content}),
+            **(
+                {"source": self._source}
+                if self._content is None
+                else {"content": self._content}
+            ),
         }
 
     def __repr__(self) -> str:
@@ -209,16 +238,17 @@ def wrap(
     returns : {"logprobs", "probabilities", "logits", "answer"}, default "logprobs"
         What the function returns for the options as shown. "logprobs" (natural) and
         "probabilities" are those of the whole vocabulary or of the options; "logits"
-        are normalised over the options. "answer" is the place of the option from 0, or
-        a text, which is read by `parse_answer`: a text that names no option is a
-        missing pass. An answer alone has all the probability, so margins are infinite
-        and fusing phases is voting.
+        are normalised over the options. "answer" is the place of the option from 0,
+        which is recorded as its letter, or a text, which is kept with the pass and read
+        by `parse_answer`: one that names no option is a pass without an answer. Answers
+        have no posteriors, so a vote of the phases takes the place of fusion.
     name : str, optional
         Of the model in reports and in run.json. A run goes on only under the same
-        name, so change it when the function changes.
+        name and the same source of the function, or the same `content` in its place.
     content : str, optional
         What changes whenever the function's results do, such as a hash of its code and
-        weights. A harness keeps a cache of posteriors only where it is given.
+        weights, of which the source of the function says nothing. A harness keeps a
+        cache of posteriors only where it is given.
 
     Returns
     -------
@@ -273,30 +303,21 @@ def _takes_times(function: ScoreFunction) -> bool:
     return takes
 
 
-def _answer(
-    name: str, said: object, shown: Sequence[str]
-) -> tuple[NDArray[np.float64], float, str]:
-    """One option that has it all, or none."""
-    values = np.full(len(shown), -np.inf)
-    if isinstance(said, int | np.integer) and not isinstance(said, bool):
-        if not 0 <= said < len(shown):
-            raise ScoringError(
-                f"{name} returned {said} as the place of its answer; it must be "
-                f"0..{len(shown) - 1}"
-            )
-        values[int(said)] = 0.0
-        return values, np.nan, ""
-    if said is not None and not isinstance(said, str):
+def _answer(name: str, said: object, n_options: int) -> str | None:
+    """Return an answer as a text: of a place, the letter of the option there."""
+    if said is None or isinstance(said, str):
+        return said
+    if isinstance(said, bool) or not isinstance(said, int | np.integer):
         raise ScoringError(
             f"{name} returned {_cut(repr(said))} as its answer; it must be a text, the "
             "place of an option, or None"
         )
-    parsed = parse_answer(said, shown)
-    if parsed.answer is None:
-        why = f"answer {parsed.outcome} ({parsed.reason}): {_cut(repr(said))}"
-        return np.full(len(shown), np.nan), np.nan, why
-    values[parsed.answer] = 0.0
-    return values, np.nan, ""
+    if not 0 <= said < n_options:
+        raise ScoringError(
+            f"{name} returned {said} as the place of its answer; it must be "
+            f"0..{n_options - 1}"
+        )
+    return f"({LETTERS[int(said)]})"  # which no option's text can be
 
 
 def _on_cpu(values: Any) -> Any:

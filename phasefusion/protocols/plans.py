@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,15 @@ class Plan:
     def orders_of(self, n_options: int) -> NDArray[np.int64]:
         """Orders of K options without repeats, shape (M, K)."""
         return orders_of(self.orders, n_options)
+
+    def without_orders(self) -> Plan:
+        """Return the plan for prompts that show no options: one order stands for all.
+
+        An arm that shows them in a prompt of its own keeps the orders.
+        """
+        if any(arm.prompt == "unlabelled" for arm in self.arms):
+            return self
+        return replace(self, orders={"kind": "identity"})
 
     def cost(self, n_options: Sequence[int]) -> Cost:
         """Return the cost for questions with so many options each."""

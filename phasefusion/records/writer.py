@@ -59,6 +59,10 @@ class RunWriter:
     n_phases : dict
         How many phases each arm of each item on disk has, by the first four parts of
         its keys.
+    n_answered : int
+        Passes on disk that have an answer.
+    reason : str
+        Why the first one that has none lacks it.
 
     Raises
     ------
@@ -78,6 +82,8 @@ class RunWriter:
         self.path = self.folder / PASSES_FILE
         self.done: set[PassKey] = set()
         self.n_phases: dict[tuple[Any, ...], int] = {}
+        self.n_answered = 0
+        self.reason = ""
         self._fsync_every_s = fsync_every_s
         self._last_fsync_s = time.monotonic()
         self._passes_fd = -1
@@ -163,6 +169,10 @@ class RunWriter:
     def _add(self, key: PassKey, record: Mapping[str, Any]) -> None:
         self.n_phases[key[:4]] = int(record["n_phases"])
         self.done.add(key)
+        if record.get("answer") is not None:
+            self.n_answered += 1
+        elif not self.reason:
+            self.reason = str(record.get("invalid") or "no answer")
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Write passes, each by one system call.

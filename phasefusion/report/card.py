@@ -8,6 +8,7 @@ from typing import Any
 
 from phasefusion.grid import PhaseGrid
 from phasefusion.records import ARMS as RECORDED
+from phasefusion.report.scored import scoring_sentences, shows_options
 
 _ORIGINS = {
     Fraction(0): "left endpoints",
@@ -40,6 +41,9 @@ def sampling_card(run: Mapping[str, Any]) -> dict[str, Any]:
         "seed": settings.get("seed"),
         "model": scorer.get("path") or scorer.get("model") or scorer.get("class"),
         "score": scorer.get("score"),
+        "prior": scorer.get("prior"),
+        "scored": scoring_sentences(scorer),
+        "shows_options": shows_options(scorer),
         "prompt": scorer.get("prompt"),
         "pixels": scorer.get("pixels"),
         "decoder": versions.get("ffmpeg"),
@@ -78,7 +82,8 @@ def _rest(card: Mapping[str, Any]) -> list[str]:
     """Say what else there is to a pass than its grid."""
     return [
         _arms_text(card["arms"]),
-        _orders_text(card["orders"]),
+        _orders_text(card),
+        *card["scored"],
         _decoder_text(card["decoder"]),
         _pixels_text(card["pixels"]),
     ]
@@ -107,8 +112,9 @@ def _arms_text(arms: Sequence[Mapping[str, Any]]) -> str:
     return f"Further arms: {', '.join(names)}." if names else ""
 
 
-def _orders_text(orders: Mapping[str, Any] | None) -> str:
-    if orders is None:
+def _orders_text(card: Mapping[str, Any]) -> str:
+    orders = card["orders"]
+    if orders is None or not card["shows_options"]:
         return ""
     kind = orders["kind"]
     if kind == "identity":

@@ -9,6 +9,7 @@ from typing import Any
 from phasefusion._wording import counted
 from phasefusion.report.generated import NO_FUSION
 from phasefusion.report.imported import headline as imported_headline
+from phasefusion.report.scored import LITTLE_MASS, MANY_TIES
 from phasefusion.report.sections import percent
 from phasefusion.report.stated import sentences as stated_sentences
 
@@ -32,6 +33,8 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
     lines += [
         line for line in (_incomplete(items), _accuracy_sentence(numbers)) if line
     ]
+    lines += numbers["card"]["scored"]
+    lines += [line for line in (_ties(numbers), _little_mass(numbers)) if line]
     lines += stated_sentences(numbers["stated"])
     flips = numbers["phase_flips"]
     if flips is not None and flips["consensus"]["pairwise"]["n"]:
@@ -90,6 +93,35 @@ def _accuracy_sentence(numbers: Mapping[str, Any]) -> str:
         parts.append(f"{len(arms) - len(parts)} more in the table")
     over = ", mean over orders" if numbers["order_flips"] is not None else ""
     return f"Accuracy{over}: {', '.join(parts)}{_policy(numbers, arms[:_MAX_ARMS])}."
+
+
+def _ties(numbers: Mapping[str, Any]) -> str:
+    """Say that answers are those of the tie rule, where many are."""
+    tied = numbers["consistency"]["tied_passes"]
+    if not tied >= MANY_TIES:
+        return ""
+    return (
+        f"In {percent(tied)} % of the passes several options share the greatest score "
+        "and a tie rule chose the answer, the same in every phase and order; agreement "
+        "is that of the rule, and consistency is not rated."
+    )
+
+
+def _little_mass(numbers: Mapping[str, Any]) -> str:
+    """Say that the model would answer something else; texts have little anyway."""
+    if numbers["card"]["score"] not in (None, "letter"):
+        return ""
+    median = min(
+        (values["median"] for values in numbers["option_mass"].values()),
+        default=math.nan,
+    )
+    if not median < LITTLE_MASS:
+        return ""
+    return (
+        "The model gives the options together a probability of only "
+        f"{median:.2g} (median over passes): it would mostly say something else, and "
+        "the answers are the likeliest of what it hardly says."
+    )
 
 
 def _questions(n: int | None) -> str:

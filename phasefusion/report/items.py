@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -152,6 +152,21 @@ def contributions(table: Table) -> ItemColumns:
         change=change,
         change_passes=change_passes,
     )
+
+
+def without_orders(columns: ItemColumns) -> ItemColumns:
+    """Leave out what orders change, for prompts that show no options.
+
+    Their scores are the same in every order because nothing else was asked, which is no
+    finding about the model.
+    """
+    none = {
+        arm: Flips(
+            np.full_like(flips.pairwise, np.nan), np.full_like(flips.any, np.nan)
+        )
+        for arm, flips in columns.order_flips.items()
+    }
+    return replace(columns, order_flips=none)
 
 
 def arm_names(table: Table) -> tuple[str, ...]:

@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from phasefusion.report.scored import MANY_TIES
 from phasefusion.stats._answers import half_up
 
 UNDEFINED = "–"
 _MAX_DROPPED = 20
+#: Smallest probability that three digits show.
+_LEAST_MASS = 0.001
 #: Options up to which the letters stand side by side.
 _MAX_LETTERS_WIDE = 8
 #: Orders in which every option stands at every place equally often.
@@ -332,6 +335,11 @@ def _consistency(numbers: Mapping[str, Any]) -> Section:
             f"Rating: {values['rating']}; inconsistency points to: "
             f"{values['attribution']}. {_THRESHOLDS}"
         )
+    elif values["tied_passes"] >= MANY_TIES:
+        notes.append(
+            f"Not rated: a tie rule chose {percent(values['tied_passes'])} % of the "
+            "answers."
+        )
     if not math.isnan(values["robust"]):
         notes.append(
             f"Posterior pooled over phases and orders: above 0.75 (robust) in "
@@ -399,8 +407,8 @@ def _posteriors(numbers: Mapping[str, Any]) -> Section:
                 _number(margins.get("q75")),
                 percent(ties["passes"]),
                 percent(ties["consensus"]),
-                _number(mass.get("median"), 3),
-                _number(mass.get("min"), 3),
+                _mass(mass.get("median")),
+                _mass(mass.get("min")),
             )
         )
     return Section(
@@ -419,6 +427,13 @@ def _posteriors(numbers: Mapping[str, Any]) -> Section:
         "Margins of the first order, in nats. Mass: probability that the model gives "
         "to the options together, median and minimum over passes of all phase views.",
     )
+
+
+def _mass(value: float | None) -> str:
+    """Format a probability with three digits; one that is small is not 0.000."""
+    if value is not None and 0 < value < _LEAST_MASS:
+        return f"< {_LEAST_MASS}"
+    return _number(value, 3)
 
 
 def _letters(numbers: Mapping[str, Any]) -> Section:

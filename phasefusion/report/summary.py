@@ -14,7 +14,14 @@ from phasefusion.grid import PhaseGrid
 from phasefusion.records import ARMS as RECORDED
 from phasefusion.records import Passes
 from phasefusion.report.card import sampling_card
-from phasefusion.report.items import Column, ItemColumns, Right, contributions
+from phasefusion.report.items import (
+    Column,
+    ItemColumns,
+    Right,
+    contributions,
+    without_orders,
+)
+from phasefusion.report.scored import MANY_TIES, shows_options
 from phasefusion.report.stated import stated_answers
 from phasefusion.report.table import Table
 from phasefusion.stats import (
@@ -59,6 +66,9 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
 
     settings = run.get("settings", {})
     columns = contributions(table)
+    shown = shows_options(settings.get("scorer", {}))
+    if not shown:
+        columns = without_orders(columns)
     everywhere = _complete(columns.consensus.values(), table)
     return {
         "format": FORMAT,
@@ -68,14 +78,14 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "accuracy": _accuracy(table, columns, everywhere),
         "comparisons": _comparisons(columns, everywhere),
         "phase_flips": _phase_flips(table, columns),
-        "order_flips": _order_flips(table, columns),
+        "order_flips": _order_flips(table, columns) if shown else None,
         "half_step": _half_step(settings, table, columns),
         "consistency": _consistency(table, columns),
         "margins_nats": _margins(table, columns.arms),
         "cost": _cost(settings, columns.arms),
         "ties": _ties(table, columns.arms),
         "option_mass": _option_mass(passes),
-        "letters": _letters(passes, table),
+        "letters": _letters(passes, table) if shown else {},
         "by_type": _by_type(table, columns, everywhere),
         "card": sampling_card(run),
         "generated": generated(passes, settings),
@@ -376,12 +386,15 @@ def _consistency(table: Table, columns: ItemColumns) -> Numbers:
         over_phases = type(over_phases)(nothing, nothing)
     fpc, ooc = rate(1 - over_phases.pairwise), rate(1 - over_orders.pairwise)
     both = (fpc["value"], ooc["value"])
-    defined = not any(map(math.isnan, both))
+    tied = _tied(table)
+    # a tie rule answers the same in every phase and order, whatever the model
+    defined = not any(map(math.isnan, both)) and not tied >= MANY_TIES
     configurations = _configurations(table, columns)
     pooled = ~np.isnan(table.pooled_top) & (table.n_options > 1)
     return {
         "fpc": {"pairwise": fpc, "unanimous": rate(1 - over_phases.any)},
         "ooc": {"pairwise": ooc, "unanimous": rate(1 - over_orders.any)},
+        "tied_passes": tied,
         "rating": stableeval_rating(*both) if defined else None,
         "attribution": attribution(*both) if defined else None,
         "robust": _share(table.pooled_top > ROBUST, pooled),
@@ -473,6 +486,16 @@ def _ties(table: Table, arms: Sequence[str]) -> Numbers:
             "consensus": _share(outcomes.consensus_tied, with_consensus),
         }
     return found
+
+
+def _tied(table: Table) -> float:
+    """Share of the passes themselves of which a tie rule chose the answer."""
+    there = np.arange(table.order.shape[1]) < table.n_orders[:, None]
+    there &= (table.n_options > 1)[:, None]
+    own = [out for (arm, _), out in table.arms.items() if arm not in ("fusion", "vote")]
+    hits = [out.tied[there & (out.answer >= 0)] for out in own]
+    each = np.concatenate(hits) if hits else np.empty(0)
+    return float(each.mean()) if len(each) else math.nan
 
 
 def _share(hits: NDArray[np.bool_], of: NDArray[np.bool_]) -> float:

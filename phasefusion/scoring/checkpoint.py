@@ -113,6 +113,41 @@ def check_model(model: Any) -> None:
         )
 
 
+def check_loaded(source: str, found: Mapping[str, Any]) -> None:
+    """Refuse a model of which some weights were not read but drawn at random.
+
+    Parameters
+    ----------
+    source : str
+    found : mapping
+        What ``from_pretrained(..., output_loading_info=True)`` says beside the model.
+        Weights that are tied to others, or that a model makes itself, are not in it.
+
+    Raises
+    ------
+    ScoringError
+        Naming the first of them.
+    """
+    names = sorted(map(str, found.get("missing_keys") or ()))
+    # of a weight in another shape the shapes come with the name
+    odd = [
+        one if isinstance(one, str) else one[0]
+        for one in found.get("mismatched_keys") or ()
+    ]
+    names += sorted(set(map(str, odd)) - set(names))
+    if not names:
+        return
+    unknown = sorted(map(str, found.get("unexpected_keys") or ()))
+    others = ""
+    if unknown:
+        others = f" ({len(unknown)} that it does not know, such as {unknown[0]}, are)"
+    raise ScoringError(
+        f"{source}: {len(names)} of the model's weights are not in its files, such as "
+        f"{names[0]}{others}; they would be random numbers. Copy or "
+        "download the files again, or load the architecture that they were saved from"
+    )
+
+
 def check_vocabulary(model: Any, tokenizer: Any) -> None:
     """Refuse a tokenizer with tokens that the model does not know."""
     n_known = len(model.get_input_embeddings().weight)

@@ -14,6 +14,7 @@ from phasefusion.errors import ScoringError
 from phasefusion.scoring.checkpoint import (
     Pixels,
     backend,
+    check_loaded,
     check_model,
     check_vocabulary,
     load_config,
@@ -251,9 +252,10 @@ class HFOptionScorer:
         ------
         ScoringError
             If there is no such folder or id, a file of it is missing, cut short or
-            does not load, the model takes no frames, its weights are pickled or it
-            needs code of its own without that being allowed, or the device or dtype
-            cannot be used. What the files show is found before torch is loaded.
+            does not load, weights of the model are not in its files, it takes no
+            frames, its weights are pickled or it needs code of its own without that
+            being allowed, or the device or dtype cannot be used. What the files show is
+            found before torch is loaded.
         BackendUnavailableError
             If torch or transformers is missing.
 
@@ -288,9 +290,11 @@ class HFOptionScorer:
         with loading(source, "configuration"):
             arguments["config"] = load_config(transformers, place, **where)
         with loading(source, "model"):
-            model = transformers.AutoModelForImageTextToText.from_pretrained(
-                place, **arguments
-            ).to(device)
+            model, found = transformers.AutoModelForImageTextToText.from_pretrained(
+                place, output_loading_info=True, **arguments
+            )
+        check_loaded(source, found)
+        model = model.to(device)
         own = model.config.model_type in OWN_FAMILIES and not options.get("frames_as")
         processor: Any = None
         tokenizer: Any = None
@@ -504,6 +508,7 @@ class HFOptionScorer:
             "letter_tokens": letters,
             "timestamps": self._timestamps,
             **({} if self._prior is None else {"prior": self._prior}),
+            **({} if asker.prompt.lists_options else {"shows_options": False}),
             **self._family.describe(),
             "reuse_prefix": self._passes.reuse_prefix,
             "batch_size": self._passes.batch_size,

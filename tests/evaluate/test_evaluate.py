@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +16,7 @@ from phasefusion.errors import (
     DatasetError,
     DuplicateFrameWarning,
     GridError,
+    NoAnswerWarning,
     OptionWarning,
     RecordError,
     RecordWarning,
@@ -344,6 +346,21 @@ def test_invalid_scores_are_recorded_as_missing(questions, tmp_path, value, reas
     assert run(questions, tmp_path, Broken(value), limit=2).n_new == 0
 
 
+def test_a_run_without_one_answer_says_so(questions, tmp_path):
+    class Nothing(PixelScorer):
+        def score(self, clip, question, options, *, orders=None):
+            return np.full((len(clip.frames), len(orders), len(options)), np.nan)
+
+    match = r"none of 2 passes has an answer; the first .* because of: scores: NaN"
+    for n_new in (2, 0):  # also when it was all on disk
+        with pytest.warns(NoAnswerWarning, match=match):
+            made = run(questions, tmp_path, Nothing(), protocol="quick", limit=2)
+        assert made.n_new == n_new
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(questions, tmp_path / "some", Broken(np.nan), limit=2)
+
+
 def test_invalid_scores_can_stop_the_run(questions, tmp_path):
     message = r"question '0-0', arm phase, phase 1, order \[.*\]: scores: NaN; n1"
     with pytest.raises(ScoringError, match=message):
@@ -422,6 +439,7 @@ def test_undecodable_video_can_stop_the_run(damaged, tmp_path):
     assert {p["video_id"] for p in iter_passes(tmp_path / "run")} == {"clip0"}
 
 
+@pytest.mark.filterwarnings("ignore::phasefusion.errors.NoAnswerWarning")
 def test_vanished_video_is_marked(questions, tmp_path):
     items = load_questions(questions)[:1]
     gone = [dataclasses.replace(items[0], video=str(tmp_path / "gone.mp4"))]
@@ -454,6 +472,7 @@ def test_frames_that_do_not_decode_lose_their_passes_alone(
     assert made.report().numbers["items"]["missing_passes"] == 2
 
 
+@pytest.mark.filterwarnings("ignore::phasefusion.errors.NoAnswerWarning")
 def test_short_clips(tmp_path, monkeypatch):
     path = make_questions(tmp_path, n_clips=1, per_clip=1)
     make_clip(tmp_path / "clip0.mp4", 9)

@@ -142,6 +142,7 @@ def test_the_vote_is_right_where_two_phases_are(tmp_path):
     assert (row["arm"], row["consensus"]["only_arm"]) == ("vote", 3)
 
 
+@pytest.mark.filterwarnings("ignore::phasefusion.errors.NoAnswerWarning")
 def test_a_text_that_is_not_there_is_a_missing_pass(questions, tmp_path):
     class Nothing(Writes):
         def score(self, clip, question, options, *, orders=None):
@@ -165,6 +166,7 @@ def test_texts_of_another_shape_are_refused(questions, tmp_path):
         run(questions, tmp_path, Wrong(None))
 
 
+@pytest.mark.filterwarnings("ignore::phasefusion.errors.NoAnswerWarning")
 def test_an_outcome_is_no_error(questions, tmp_path):
     scorer = Writes(lambda q, order, s: "no idea")
     made = run(questions, tmp_path, scorer, on_error="raise", limit=2)

@@ -14,6 +14,7 @@ from phasefusion.records import iter_passes, merge
 from phasefusion.scoring.protocol import OptionScores
 
 
+@pytest.mark.filterwarnings("ignore::phasefusion.errors.NoAnswerWarning")
 def test_reasons_are_those_of_the_pass_alone(tmp_path):
     """Whatever else was asked in the call, so that a run that goes on says the same."""
 

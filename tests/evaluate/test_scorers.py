@@ -89,6 +89,7 @@ def test_log_probabilities_alone_are_scores(questions, tmp_path, bare):
         assert left == right
 
 
+@pytest.mark.filterwarnings("ignore::phasefusion.errors.NoAnswerWarning")
 def test_a_row_of_nan_alone_is_an_invalid_pass(questions, tmp_path):
     run(questions, tmp_path, Changed(lambda scores: scores.logprobs * np.nan))
     for row in iter_passes(tmp_path):

@@ -39,10 +39,6 @@ def test_content_order_and_frames_of_the_phase(clip):
         ("logprobs", np.float32([-0.5, -2.0, -3.0]), [-0.5, -2.0, -3.0], None),
         ("probabilities", [0.0, 1.0, 0.0], [-np.inf, 0.0, -np.inf], 1.0),
         ("logits", [1000.0, 1000.0, -np.inf], [-np.log(2)] * 2 + [-np.inf], np.nan),
-        ("answer", "B", [-np.inf, 0.0, -np.inf], np.nan),
-        ("answer", "The answer is (C).", [-np.inf, -np.inf, 0.0], np.nan),
-        ("answer", "green", [-np.inf, 0.0, -np.inf], np.nan),
-        ("answer", np.int64(0), [0.0, -np.inf, -np.inf], np.nan),
     ],
 )
 def test_forms_of_a_result(clip, returns, said, expected, mass):
@@ -60,14 +56,30 @@ def test_tensors_of_any_precision(clip):
     np.testing.assert_allclose(scores.logprobs[1, 0], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("said", "outcome"),
-    [("A or B", "unparsed"), ("E", "invalid"), (None, "missing"), ("", "missing")],
-)
-def test_a_text_that_names_no_option_is_a_missing_pass(clip, said, outcome):
-    scores = pf.wrap(lambda f, q, o: said, returns="answer").score(clip, "?", OPTIONS)
-    assert not scores.valid.any()
-    assert outcome in scores.pass_notes[0, 0]
+@pytest.mark.parametrize("said", ["B", "The answer is (C).", "A or B", "", None])
+def test_answers_are_kept_as_they_were_written(clip, said):
+    scorer = pf.wrap(lambda f, q, o: said, returns="answer")
+    orders = pf.orders.cyclic(3)
+    answers = scorer.score(clip, "?", OPTIONS, orders=orders)
+    assert answers.texts == ((said,) * 3,) * 2
+    assert scorer.is_generating
+    assert not pf.wrap(lambda f, q, o: [0.1] * 3, returns="logits").is_generating
+
+
+@pytest.mark.parametrize("options", [OPTIONS, ["B", "A", "C"], ["0", "1", "2"]])
+def test_the_place_of_an_option_is_its_letter(clip, options):
+    """Also where options read like other letters or other places."""
+    scorer = pf.wrap(lambda f, q, o: np.int64(1), returns="answer")
+    answers = scorer.score(clip, "?", options, orders=pf.orders.reverse(3))
+    assert answers.texts == (("(B)",),) * 2
+    assert pf.parse_answer("(B)", options).answer == 1
+
+
+def test_frames_that_did_not_decode_have_no_answer():
+    scorer = pf.wrap(lambda f, q, o: "A", returns="answer")
+    answers = scorer.score(make_clip(missing=[(1, 2)]), "?", OPTIONS)
+    assert answers.texts == (("A",), (None,))
+    assert answers.pass_notes == {(1, 0): "frame 5 could not be decoded"}
 
 
 @pytest.mark.parametrize("returns", ["logprobs", "probabilities", "logits"])
@@ -155,7 +167,10 @@ def test_a_run_with_answers_alone(tmp_path):
         rows = [json.loads(line) for line in file]
     unread = [row for row in rows if row["question_id"] == "tinyvlm-0003"]
     assert unread
-    assert all("answer refused" in row["invalid"] for row in unread)
+    assert all(row["text"] == "cannot tell" for row in unread)
+    assert all(row["invalid"].startswith("refused: ") for row in unread)
+    assert all((row["path"], row["logprobs"]) == ("generate", None) for row in rows)
+    assert all(row["text"] in ("(A)", "(B)") for row in rows if row not in unread)
     assert all(row["option_mass"] is None for row in rows)
     report = run.report()
     assert report.numbers["items"]["missing_passes"] == len(unread)
@@ -170,3 +185,10 @@ def test_damage_of_a_frame_is_noted_as_by_other_scorers():
     assert scores.valid.all()
     assert list(scores.pass_notes) == [(1, 0)]
     assert "was decoded with damage" in scores.pass_notes[1, 0]
+
+
+def test_answers_alone_are_no_posteriors(tmp_path):
+    guess = pf.wrap(lambda f, q, o: "A", returns="answer")
+    options = {"protocol": "margin", "limit": 2, "progress": False}
+    with pytest.raises(ScoringError, match="needs posteriors"):
+        pf.evaluate(tinyvlm.questions_path(), guess, out=tmp_path, **options)

@@ -206,6 +206,30 @@ def test_what_only_the_libraries_find(checkpoint):
     )
 
 
+def test_weights_that_are_not_in_the_files(checkpoint):
+    pytest.importorskip("torch")
+    from safetensors.torch import load_file, save_file
+
+    path = checkpoint / "model.safetensors"
+    weights = load_file(path)
+    lost = [name for name in sorted(weights) if ".layers." in name][::2]
+    renamed = {f"old.{k}" if k in lost else k: w for k, w in weights.items()}
+    save_file(renamed, path, metadata={"format": "pt"})
+    message = refused(checkpoint, device="cpu")
+    found = re.match(r"(.*): (\d+) of the model's weights are not in", message)
+    assert found is not None
+    assert (found[1], int(found[2])) == (str(checkpoint), len(lost))
+    assert f"({len(lost)} that it does not know, such as old.model." in message
+    assert "they would be random numbers" in message
+
+    short = dict(weights)
+    short.pop("visual.merger.ln_q.weight")
+    save_file(short, path, metadata={"format": "pt"})
+    message = refused(checkpoint, device="cpu")
+    assert "1 of the model's weights are not in its files, such as " in message
+    assert "does not know" not in message
+
+
 def test_wrong_device_and_dtype():
     pytest.importorskip("torch")
     assert re.fullmatch(
