@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phasefusion._wording import counted
+from phasefusion.report.figures.stableeval import sentences as stableeval_sentences
 from phasefusion.report.generated import NO_FUSION
 from phasefusion.report.imported import headline as imported_headline
 from phasefusion.report.scored import LITTLE_MASS, MANY_TIES
@@ -65,8 +66,10 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
             )
     if numbers.get("generated") and "vote" in numbers["accuracy"]:
         lines.append(NO_FUSION)
-    if numbers.get("figure") and not numbers["figure"]["is_further"]:
-        figure = numbers["figure"]
+    figure = numbers.get("figure")
+    if figure and numbers["protocol"] == "stableeval":
+        lines += stableeval_sentences(numbers["consistency"], figure["tables"])
+    elif figure and not figure["is_further"]:
         where = f", section {figure['section']}" if figure["section"] else ""
         lines.append(
             f"The figure of this protocol (in brackets the paper's{where}): "
