@@ -393,6 +393,7 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
         "phasefusion report runs/a --json > report.json",
         "phasefusion report runs/a --save results",
         "phasefusion report runs/a --html --frames 20",
+        "phasefusion report runs/new --against runs/old",
     )
 )
 def report(
@@ -415,6 +416,13 @@ def report(
         Path | None,
         typer.Option(help="Question file of the page (the one that the run names)."),
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            help="Another run folder: what was set and installed differently there, "
+            "and its numbers."
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Report a run, finished or not; write report.json and report.md."""
@@ -423,16 +431,20 @@ def report(
     if frames < 0:
         raise typer.BadParameter(f"--frames is {frames}; it must be at least 0")
     page = {"questions": questions, "n_strips": frames} if html else None
-    _show_report(run, save, as_json, page)
+    _show_report(run, save, as_json, page, against)
 
 
 def _show_report(
-    run: Path, folder: Path | None, as_json: bool, page: dict[str, Any] | None = None
+    run: Path,
+    folder: Path | None,
+    as_json: bool,
+    page: dict[str, Any] | None = None,
+    against: Path | None = None,
 ) -> None:
     from phasefusion.report import report as make_report
     from phasefusion.report.headline import missing_sentence
 
-    made = make_report(run)
+    made = make_report(run, against=against)
     missing = missing_sentence(made.numbers["items"])
     if missing:
         print(f"phasefusion: warning: {missing}", file=sys.stderr)

@@ -19,6 +19,7 @@ from phasefusion.fusion import fuse_items
 from phasefusion.report.figures.study import ArmPasses, Study
 from phasefusion.report.figures.table import FigureTable, clean, mean_rate, rate_of
 from phasefusion.report.items import Column, flips_of
+from phasefusion.report.scored import MANY_TIES
 from phasefusion.report.sections import percent
 from phasefusion.stats import clustered_mean, stableeval_rating
 
@@ -81,6 +82,14 @@ class Stability:
         logs = np.log(p, out=np.zeros_like(p), where=p > 0)
         found: NDArray[np.float64] = -(p * logs).sum(axis=-1)
         return found
+
+    @property
+    def tied(self) -> float:
+        """Share of the passes of which a tie rule chose the answer."""
+        there = self.study.there & (self.study.n_options > 1)[:, None]
+        hits = [view.tied[there & (view.answer >= 0)] for view in self.arm.views]
+        each = np.concatenate(hits)
+        return float(each.mean()) if len(each) else math.nan
 
     @property
     def to_drop(self) -> NDArray[np.bool_]:
@@ -155,12 +164,15 @@ def summary(found: Stability) -> FigureTable:
         clean([(name, one, one["n"]) for name, one in rows]),
         "Mean Acc: right answers over all phases and option orders. FPC and OOC: "
         "chance that two phases at one order, and two orders at one phase, agree. "
-        f"95 % intervals, clustered by video. {_firmness(rows[1][1], rows[2][1])}",
+        "95 % intervals, clustered by video. "
+        + _firmness(found, rows[1][1], rows[2][1]),
     )
 
 
-def _firmness(fpc: dict[str, Any], ooc: dict[str, Any]) -> str:
+def _firmness(found: Stability, fpc: dict[str, Any], ooc: dict[str, Any]) -> str:
     """Say whether the rating would be another one at the ends of the intervals."""
+    if found.tied >= MANY_TIES:
+        return f"Not rated: a tie rule chose {percent(found.tied)} % of the answers."
     ends = [(fpc[end], ooc[end]) for end in ("low", "value", "high")]
     if any(math.isnan(value) for both in ends for value in both):
         return "No rating: an axis has fewer than two passes a question."

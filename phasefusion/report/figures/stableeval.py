@@ -66,7 +66,7 @@ def sentences(
         rows.get(f"to drop: FPC < {DROP_BELOW:g}", 0),
         rows.get("wrong and stable", 0),
     )
-    if rows:
+    if rows.get("all judged"):
         found.append(
             f"{counted(n_drop, 'question')} of {rows['all judged']} "
             f"{'is' if n_drop == 1 else 'are'} to drop from the bank (FPC below "
