@@ -140,6 +140,14 @@ PROTOCOLS: dict[str, Protocol] = {
             orders="latin",
         ),
         Protocol(
+            "anchored",
+            "consistency and accuracy of grids in a window at an anchor of the video, "
+            "against uniform grids over all of it",
+            "StableEval",
+            (ArmSpec("phase"), ArmSpec("phase", "anchored", anchored=True)),
+            orders="latin",
+        ),
+        Protocol(
             "unlabelled",
             "order flips with and without letters in front of the options "
             "(53.0 to 49.0 %)",

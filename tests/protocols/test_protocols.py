@@ -7,6 +7,7 @@ import pytest
 from pixel_scorer import PixelScorer, make_questions
 
 import phasefusion as pf
+from phasefusion.anchors import AnchorRule
 from phasefusion.datasets import load_questions
 from phasefusion.errors import DatasetError, GridError, ScoringError
 from phasefusion.evaluate import evaluate
@@ -41,6 +42,8 @@ def questions(tmp_path_factory):
 
 
 def run(questions, out, protocol, scorer=None, **options):
+    if protocol == "anchored":
+        options = {"anchor": AnchorRule(window="1/2")} | options
     options = {"values": VALUES.get(protocol)} | options
     return evaluate(
         questions,
