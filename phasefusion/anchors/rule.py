@@ -25,7 +25,7 @@ from phasefusion.anchors.windows import (
     anchor_window,
     window_length,
 )
-from phasefusion.errors import DatasetError, UsageError
+from phasefusion.errors import DatasetError, UsageError, VideoError
 from phasefusion.grid import PhaseGrid
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class AnchorRule:
         if phrase is not None and subtitles is not None:
             try:
                 said["subtitles"] = subtitles.read()
-            except (OSError, DatasetError) as error:
+            except (OSError, DatasetError, VideoError) as error:
                 failed = (Attempt("subtitle", "failed", str(error)),)
                 methods = [one for one in methods if one != "subtitle"]
                 said = {}
@@ -254,7 +254,12 @@ class AnchorRule:
             least_peak=self.least_peak,
             frames=frames,
         )
-        anchor = replace(anchor, tried=failed + anchor.tried)
+        here = f"{video.info.path}: "  # a record knows its video
+        tried = tuple(
+            replace(one, why=one.why.removeprefix(here))
+            for one in (*failed, *anchor.tried)
+        )
+        anchor = replace(anchor, tried=tried)
         first, end = anchor_window(
             video,
             anchor,

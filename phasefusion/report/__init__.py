@@ -211,11 +211,14 @@ def numbers_of(
     table : Table
         The same passes by item.
     """
+    from phasefusion.report.anchors import found_anchors
     from phasefusion.report.summary import summarise
     from phasefusion.report.videos import incomplete_videos
 
     numbers = summarise(run, passes, table)
     numbers["items"]["incomplete_videos"] = incomplete_videos(folder)
+    if any("anchor" in arm for arm in run.get("settings", {}).get("arms", ())):
+        numbers["anchors"] = found_anchors(folder)
     if run.get("settings", {}).get("protocol") == IMPORTED:
         from phasefusion.report.imported import imported
 

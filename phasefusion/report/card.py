@@ -126,8 +126,36 @@ def _drawn_text(grid: PhaseGrid) -> str:
 
 
 def _arms_text(arms: Sequence[Mapping[str, Any]]) -> str:
-    names = [entry["arm"] for entry in arms if entry["arm"] not in RECORDED]
-    return f"Further arms: {', '.join(names)}." if names else ""
+    further = [entry for entry in arms if entry["arm"] not in RECORDED]
+    names = [entry["arm"] for entry in further]
+    text = f"Further arms: {', '.join(names)}." if names else ""
+    rules = [entry["anchor"] for entry in further if "anchor" in entry]
+    return f"{text} {_anchor_text(rules[0])}" if rules else text
+
+
+def _anchor_text(rule: Mapping[str, Any]) -> str:
+    """Say where the windows of anchored frames are."""
+    length = "15 % in the middle of a clip, 10 % elsewhere, of its duration"
+    if rule["window"] is not None:
+        length = f"{rule['window']} of the clip's duration"
+    elif rule["window_s"] is not None:
+        length = f"{rule['window_s']} s"
+    said = [
+        f"{text} {rule[name]!r}"
+        for name, text in (
+            ("phrase", "the phrase"),
+            ("phrase_field", "the phrases in the field"),
+            ("times_s", "the time"),
+            ("times_field", "the times in the field"),
+        )
+        if rule[name] is not None
+    ]
+    by = f"; looked for: {' and '.join(said)}" if said else ""
+    return (
+        "Anchored frames are those of grids with left endpoints in a window at an "
+        f"anchor of the video (length: {length}), found by the first of "
+        f"{', '.join(rule['methods'])} that gives one{by}."
+    )
 
 
 def _orders_text(card: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from phasefusion.protocols import PROTOCOLS
 from phasefusion.records import Passes
 from phasefusion.report.figures import (
     allocation,
+    anchored,
     frames,
     general,
     orders,
@@ -23,6 +24,7 @@ __all__ = ["FIGURES", "FigureTable", "Study", "figure", "sections"]
 FIGURES: Mapping[str, Callable[[Study], list[FigureTable]]] = {
     "phasefusion": general.phasefusion,
     "stableeval": stableeval.stableeval,
+    "anchored": anchored.anchored,
     "unlabelled": orders.unlabelled,
     "blind": orders.blind,
     "pride": orders.pride_figure,

@@ -1,0 +1,138 @@
+"""How the anchors of a run were found, from what its passes say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from phasefusion._wording import counted
+from phasefusion.records.files import passes_path
+from phasefusion.report.sections import UNDEFINED, Section, percent
+
+_FIELD = b'"anchor"'
+_MAX_REASON = 100
+
+
+def found_anchors(folder: Path) -> dict[str, Any] | None:
+    """Collect every anchor, with all that was tried.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder, or its pass file.
+
+    Returns
+    -------
+    dict or None
+        "windows" (a list of "video", "questions", "kind", "time_s", "frame", "window",
+        "why", "tried"), and "methods" (by kind, how often it was "found", "failed" and
+        "not asked", and the "reasons" of failures); None for runs without anchors.
+    """
+    found: dict[tuple[str, bytes], dict[str, Any]] = {}
+    asked: dict[tuple[str, bytes], set[tuple[str, str]]] = {}
+    with passes_path(folder).open("rb") as lines:
+        for line in lines:
+            if _FIELD not in line:
+                continue
+            try:
+                one = orjson.loads(line)
+            except orjson.JSONDecodeError:  # a line that is being written
+                continue
+            anchor = one.get("anchor")
+            if not isinstance(anchor, Mapping) or "tried" not in anchor:
+                continue
+            video = str(one.get("video_id") or one["question_id"])
+            key = video, orjson.dumps(anchor, option=orjson.OPT_SORT_KEYS)
+            found.setdefault(key, {"video": video, **anchor})
+            asked.setdefault(key, set()).add((one["benchmark"], one["question_id"]))
+    if not found:
+        return None
+    windows = [
+        {**one, "questions": len(asked[key])} for key, one in sorted(found.items())
+    ]
+    return {"windows": windows, "methods": _methods(windows)}
+
+
+def _methods(windows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Count what became of every method, in the order in which they were tried."""
+    found: dict[str, Any] = {}
+    reasons: dict[str, Counter[str]] = {}
+    for one in windows:
+        for attempt in one["tried"]:
+            kind, outcome = attempt["kind"], attempt["outcome"]
+            counts = found.setdefault(
+                kind, {"found": 0, "failed": 0, "not asked": 0, "questions": 0}
+            )
+            counts[outcome] += 1
+            if outcome == "found":
+                counts["questions"] += one["questions"]
+            elif outcome == "failed":
+                reasons.setdefault(kind, Counter())[attempt["why"]] += 1
+    for kind, counts in found.items():
+        common = reasons.get(kind, Counter()).most_common()
+        counts["reasons"] = [{"reason": why, "n": n} for why, n in common]
+    return found
+
+
+def section(anchors: Mapping[str, Any] | None) -> Section | None:
+    """Lay out what became of every method."""
+    if anchors is None:
+        return None
+    rows = []
+    for kind, one in anchors["methods"].items():
+        reason = UNDEFINED
+        if one["reasons"]:
+            first = " ".join(one["reasons"][0]["reason"].split())
+            reason = first if len(first) <= _MAX_REASON else f"{first[:97]}..."
+        elif one["not asked"]:
+            reason = "not asked for"
+        rows.append(
+            (
+                kind,
+                str(one["found"]),
+                str(one["questions"]),
+                str(one["failed"]),
+                str(one["not asked"]),
+                reason,
+            )
+        )
+    return Section(
+        f"Anchors of {counted(len(anchors['windows']), 'window')}",
+        ("method", "found", "questions", "failed", "not asked", "reason"),
+        tuple(rows),
+        "A window is that of a video, or of a question that asks for a moment of its "
+        "own. Methods are tried in this order until one finds an anchor; the reason is "
+        "the most frequent one. The JSON report has every window, with all that was "
+        "tried.",
+    )
+
+
+def sentences(anchors: Mapping[str, Any] | None) -> list[str]:
+    """Say by what anchors were found, and how often another method had to do."""
+    if anchors is None:
+        return []
+    windows = anchors["windows"]
+    kinds = Counter(one["kind"] for one in windows)
+    parts = ", ".join(f"{kind} {n}" for kind, n in kinds.most_common())
+    found = [f"Anchors of {counted(len(windows), 'window')} by method: {parts}."]
+    missed = [
+        attempt
+        for one in windows
+        for attempt in one["tried"]
+        if attempt["outcome"] == "failed" and attempt["kind"] in _ASKED
+    ]
+    if missed:
+        found.append(
+            f"In {len(missed)} of them ({percent(len(missed) / len(windows))} %) the "
+            "phrase or time that was asked for was not there, and another method had "
+            "to do."
+        )
+    return found
+
+
+#: Kinds that need to be asked for: their failure is a fallback.
+_ASKED = ("subtitle", "timestamp")
