@@ -29,8 +29,9 @@ def found_anchors(folder: Path) -> dict[str, Any] | None:
     -------
     dict or None
         "windows" (a list of "video", "questions", "kind", "time_s", "frame", "window",
-        "why", "tried"), and "methods" (by kind, how often it was "found", "failed" and
-        "not asked", and the "reasons" of failures); None for runs without anchors.
+        "why", "tried", and "wanted_frames", those of all phases together), and
+        "methods" (by kind, how often it was "found", "failed" and "not asked", and the
+        "reasons" of failures); None for runs without anchors.
     """
     found: dict[tuple[str, bytes], dict[str, Any]] = {}
     asked: dict[tuple[str, bytes], set[tuple[str, str]]] = {}
@@ -47,7 +48,8 @@ def found_anchors(folder: Path) -> dict[str, Any] | None:
                 continue
             video = str(one.get("video_id") or one["question_id"])
             key = video, orjson.dumps(anchor, option=orjson.OPT_SORT_KEYS)
-            found.setdefault(key, {"video": video, **anchor})
+            wanted = int(one["budget"] or 0) * int(one["n_phases"])
+            found.setdefault(key, {"video": video, **anchor, "wanted_frames": wanted})
             asked.setdefault(key, set()).add((one["benchmark"], one["question_id"]))
     if not found:
         return None
@@ -130,6 +132,15 @@ def sentences(anchors: Mapping[str, Any] | None) -> list[str]:
             f"In {len(missed)} of them ({percent(len(missed) / len(windows))} %) the "
             "phrase or time that was asked for was not there, and another method had "
             "to do."
+        )
+    short = sum(
+        one["window"][1] - one["window"][0] < one["wanted_frames"] for one in windows
+    )
+    if short:
+        found.append(
+            f"{short} of the windows {'has' if short == 1 else 'have'} fewer frames "
+            "than the phases show together, so that some are shown again: a longer "
+            "window (--window) or a smaller budget would not."
         )
     return found
 

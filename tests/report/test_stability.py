@@ -32,18 +32,25 @@ def plain(passes):
         if None in answers.values():
             continue
         gold = next(iter(cells.values()))["gold"]
-        posteriors = []
-        for (_, order), p in cells.items():
+        posteriors, views = [], {}
+        for (s, order), p in cells.items():
             content = [p["logprobs"][order.index(c)] for c in range(len(order))]
             weights = [math.exp(x) for x in content]
             posteriors.append([w / sum(weights) for w in weights])
+            views[s, orders.index(order)] = {
+                "entropy": -sum(x * math.log(x) for x in posteriors[-1]),
+                "k": len(order),
+                "logprobs": content,
+                "right": None if gold is None else p["answer"] == gold,
+            }
         found[name] = {
             "fpc": mean(agree([answers[s, o] for s in phases]) for o in orders),
             "ooc": mean(agree([answers[s, o] for o in orders]) for s in phases),
             "right": (
                 math.nan if gold is None else mean(a == gold for a in answers.values())
             ),
-            "entropy": mean(-sum(x * math.log(x) for x in p) for p in posteriors),
+            "cells": views,
+            "entropy": mean(one["entropy"] for one in views.values()),
             "top": max(
                 mean(p[c] for p in posteriors) for c in range(len(posteriors[0]))
             ),
@@ -208,15 +215,25 @@ def test_a_preference_for_the_first_letter_is_seen(made):
 
 
 def test_every_view_has_its_entropy(made):
-    _, found = made
+    expected, found = made
     rows = table(found, "Views")["rows"]
     phases = [row for row in rows if row["view"].startswith("phase")]
     assert len(phases) == 3
-    total = sum(row["entropy"] * row["passes"] for row in phases)
-    n = sum(row["passes"] for row in phases)
-    assert total / n > 0
-    assert all(0 < row["of greatest"] < 1 for row in rows)
-    assert all(row["logit variance"] > 0 for row in rows)
+    for row in rows:
+        kind, number = row["view"].split()
+        entropies, shares, spreads, right = [], [], [], []
+        for one in expected.values():
+            for (s, m), cell in one["cells"].items():
+                if (s if kind == "phase" else m) == int(number):
+                    entropies.append(cell["entropy"])
+                    shares.append(cell["entropy"] / math.log(cell["k"]))
+                    spreads.append(np.var(cell["logprobs"]))
+                    right += [cell["right"]] * (cell["right"] is not None)
+        assert row["passes"] == len(entropies)
+        assert row["entropy"] == pytest.approx(mean(entropies))
+        assert row["of greatest"] == pytest.approx(mean(shares))
+        assert row["logit variance"] == pytest.approx(mean(spreads))
+        assert row["right"] == pytest.approx(mean(right))
 
 
 def test_breakdowns_have_every_question_once(made):
