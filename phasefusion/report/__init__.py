@@ -217,9 +217,10 @@ def numbers_of(
 
     numbers = summarise(run, passes, table)
     numbers["items"]["incomplete_videos"] = incomplete_videos(folder)
-    if any("anchor" in arm for arm in run.get("settings", {}).get("arms", ())):
-        numbers["anchors"] = found_anchors(folder)
-    if run.get("settings", {}).get("protocol") == IMPORTED:
+    settings = run.get("settings", {})
+    if any("anchor" in arm for arm in settings.get("arms", ())):
+        numbers["anchors"] = found_anchors(folder, passes, settings)
+    if settings.get("protocol") == IMPORTED:
         from phasefusion.report.imported import imported
 
         numbers["imported"] = imported(list(iter_passes(folder)))

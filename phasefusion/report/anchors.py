@@ -7,23 +7,35 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 
 from phasefusion._wording import counted
+from phasefusion.records import Passes
 from phasefusion.records.files import passes_path
+from phasefusion.report.figures.stability import stability_of
+from phasefusion.report.figures.strata import table_by
+from phasefusion.report.figures.study import Study
+from phasefusion.report.figures.table import sections as figure_sections
 from phasefusion.report.sections import UNDEFINED, Section, percent
 
 _FIELD = b'"anchor"'
 _MAX_REASON = 100
 
 
-def found_anchors(folder: Path) -> dict[str, Any] | None:
+def found_anchors(
+    folder: Path, passes: Passes, settings: Mapping[str, Any]
+) -> dict[str, Any] | None:
     """Collect every anchor, with all that was tried.
 
     Parameters
     ----------
     folder : Path
         The run folder, or its pass file.
+    passes : Passes
+        Its passes.
+    settings : mapping
+        Of run.json.
 
     Returns
     -------
@@ -31,7 +43,8 @@ def found_anchors(folder: Path) -> dict[str, Any] | None:
         "windows" (a list of "video", "questions", "kind", "time_s", "frame", "window",
         "why", "tried", and "wanted_frames", those of all phases together), and
         "methods" (by kind, how often it was "found", "failed" and "not asked", and the
-        "reasons" of failures); None for runs without anchors.
+        "reasons" of failures) and "by_kind" (a table of stability by method); None for
+        runs without anchors.
     """
     found: dict[tuple[str, bytes], dict[str, Any]] = {}
     asked: dict[tuple[str, bytes], set[tuple[str, str]]] = {}
@@ -56,7 +69,38 @@ def found_anchors(folder: Path) -> dict[str, Any] | None:
     windows = [
         {**one, "questions": len(asked[key])} for key, one in sorted(found.items())
     ]
-    return {"windows": windows, "methods": _methods(windows)}
+    kinds = {
+        question: found[key]["kind"]
+        for key, of_key in asked.items()
+        for question in of_key
+    }
+    return {
+        "windows": windows,
+        "methods": _methods(windows),
+        "by_kind": _by_kind(kinds, passes, settings),
+    }
+
+
+def _by_kind(
+    kinds: Mapping[tuple[str, str], str], passes: Passes, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Break the anchored arm down by the method that found the anchor."""
+    study = Study(passes, settings)
+    found = stability_of(study, "anchored")
+    assert found is not None  # it has passes, which say so
+    of_item = [kinds.get((one.benchmark, one.question_id)) for one in study.items]
+    table = table_by(
+        found,
+        "Anchored frames by method of the anchor",
+        "method",
+        [
+            (kind, np.array([one == kind for one in of_item]))
+            for kind in sorted(set(kinds.values()))
+        ],
+        "",
+        "anchors",
+    )
+    return table.to_dict()
 
 
 def _methods(windows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -80,10 +124,17 @@ def _methods(windows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def section(anchors: Mapping[str, Any] | None) -> Section | None:
-    """Lay out what became of every method."""
+def anchor_sections(anchors: Mapping[str, Any] | None) -> list[Section]:
+    """Lay out what became of every method, and how stable its windows are."""
     if anchors is None:
-        return None
+        return []
+    return [
+        _methods_section(anchors),
+        *figure_sections({"tables": [anchors["by_kind"]]}),
+    ]
+
+
+def _methods_section(anchors: Mapping[str, Any]) -> Section:
     rows = []
     for kind, one in anchors["methods"].items():
         reason = UNDEFINED

@@ -43,7 +43,7 @@ class Section:
 
 def sections(numbers: Mapping[str, Any]) -> list[Section]:
     """Lay the numbers of a report out; parts that were not measured are left out."""
-    from phasefusion.report.anchors import section as anchors_section
+    from phasefusion.report.anchors import anchor_sections
     from phasefusion.report.environment import against_sections
     from phasefusion.report.environment import section as environment_section
     from phasefusion.report.figures.table import sections as figure_sections
@@ -54,7 +54,7 @@ def sections(numbers: Mapping[str, Any]) -> list[Section]:
     is_further = figure is not None and figure["is_further"]
     found = [
         *([] if is_further else own),
-        anchors_section(numbers.get("anchors")),
+        *anchor_sections(numbers.get("anchors")),
         generated_section(numbers.get("generated")),
         _accuracy(numbers),
         _comparisons(numbers),

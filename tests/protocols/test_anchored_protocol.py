@@ -124,7 +124,14 @@ def test_the_report_counts_what_was_found_and_tried(clips, tmp_path):
     assert subtitle["reasons"] == [{"reason": "it has no subtitles", "n": 2}]
     assert sum(one["found"] for one in anchors["methods"].values()) == 3
     assert sum(one["questions"] for one in anchors["methods"].values()) == 4
+    by_kind = {row["method"]: row["n"] for row in anchors["by_kind"]["rows"]}
+    assert by_kind == {
+        kind: one["questions"]
+        for kind, one in anchors["methods"].items()
+        if one["questions"]
+    }
     text = " ".join(str(report).split())
+    assert "Anchored frames by method of the anchor" in text
     assert "In 2 of them (66.7 %) the phrase or time" in text
     assert "Uniform and anchored frames" in text
     assert "Anchored frames are those of grids with left endpoints" in text

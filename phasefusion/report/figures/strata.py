@@ -22,7 +22,7 @@ def strata(found: Stability) -> list[FigureTable]:
     durations = _durations(found)
     steps = durations / _budgets(found)
     return [
-        _table(
+        table_by(
             found,
             "Stability by duration of the clip",
             "duration, s",
@@ -30,7 +30,7 @@ def strata(found: Stability) -> list[FigureTable]:
             "Quarters of the questions by the length of what they are about.",
             "durations",
         ),
-        _table(
+        table_by(
             found,
             "Stability by type of question",
             "type",
@@ -38,7 +38,7 @@ def strata(found: Stability) -> list[FigureTable]:
             "",
             "types of question",
         ),
-        _table(
+        table_by(
             found,
             "Stability by length of a step",
             "step, s",
@@ -50,7 +50,7 @@ def strata(found: Stability) -> list[FigureTable]:
     ]
 
 
-def _table(
+def table_by(
     found: Stability,
     title: str,
     column: str,
@@ -58,6 +58,18 @@ def _table(
     note: str,
     lacks: str,
 ) -> FigureTable:
+    """Lay accuracy, FPC and OOC of groups of questions out; empty ones are left out.
+
+    Parameters
+    ----------
+    found : Stability
+    title, column : str
+    groups : sequence of (str, ndarray of bool)
+    note : str
+        How to read it.
+    lacks : str
+        What questions lack that are in no group but "not recorded".
+    """
     judged = ~np.isnan(found.fpc) | ~np.isnan(found.ooc)
     rows = [
         (
