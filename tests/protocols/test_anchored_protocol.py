@@ -14,7 +14,7 @@ from phasefusion.anchors import AnchorRule, find_anchor
 from phasefusion.errors import DatasetError, GridError, UsageError
 from phasefusion.evaluate import evaluate
 from phasefusion.protocols import make_plan
-from phasefusion.records import check, iter_passes
+from phasefusion.records import check, export_anonymous, iter_passes
 from phasefusion.video import Video
 
 SRT = "1\n00:00:02,000 --> 00:00:03,000\nNow look at the bars.\n"
@@ -322,6 +322,20 @@ def test_questions_that_do_not_fit_the_rule(clips, tmp_path, row, rule, message)
     with pytest.raises(DatasetError, match=message):
         run(ask(clips, row), tmp_path / "run", AnchorRule(**rule))
     assert not (tmp_path / "run").exists()
+
+
+def test_an_anonymous_export_keeps_no_text_of_anchors(clips, tmp_path):
+    (clips / "said.srt").write_text(SRT)
+    path = ask(clips, {"subtitles": "said.srt"})
+    made = run(path, tmp_path / "run", pf.AnchorRule(phrase="the bars", **WIDE))
+    out = tmp_path / "shown"
+    export_anonymous(made.path, out)
+    for file in out.iterdir():
+        assert "the bars" not in file.read_text()
+        assert "said.srt" not in file.read_text()
+    arms = json.loads((out / "run.json").read_text())["settings"]["arms"]
+    assert arms[1]["anchor"]["window"] == "1/2"
+    assert pf.report(out).numbers["figure"]["tables"]
 
 
 def test_other_protocols_take_no_anchor(clips):
