@@ -346,7 +346,7 @@ def _by_subtitle(video: Video, wanted: _Wanted) -> _Found:
     found = subtitles.find(text, regex=wanted.phrase is None)
     where = f"the {len(subtitles)} cues of {subtitles.path} ({subtitles.codec})"
     if not found:
-        raise _Missed(f"{text!r} is not in {where}")
+        raise _Missed(f"{text!r} is not in {where}{_undecoded(subtitles)}")
     start = int(video.pts[0]) * video.info.time_base if subtitles.embedded else 0
     begin, end = _span(video, wanted)
     inside = []
@@ -374,6 +374,17 @@ def _by_subtitle(video: Video, wanted: _Wanted) -> _Found:
     if high - low < Fraction(one.end_us - one.start_us, 10**6):
         why += ", the part inside the clip"
     return frame_at(video, time), time, 1 / len(inside), why
+
+
+def _undecoded(subtitles: Subtitles) -> str:
+    """Say that a phrase may be missing because its text could not be decoded."""
+    n = subtitles.n_invalid
+    if not n:
+        return ""
+    return (
+        f"; {n} {'piece is' if n == 1 else 'pieces are'} no text in its encoding: "
+        "convert the file to UTF-8"
+    )
 
 
 def _cues(one: SubtitleMatch) -> str:

@@ -181,6 +181,7 @@ def test_a_killed_run_goes_on_and_another_rule_is_another_run(clips, tmp_path):
         ({}, {"phrase": "the bars"}, "it has no subtitles"),
         ({"subtitles": "said.srt"}, {"phrase": "a fish"}, "'a fish' is not in the 1"),
         ({"subtitles": "bom.srt"}, {"phrase": "a fish"}, "'a fish' is not in the 1"),
+        ({"subtitles": "latin.srt"}, {"phrase": "Säule"}, "1 piece is no text in its"),
         ({"subtitles": "noise.srt"}, {"phrase": "a fish"}, "noise.srt"),
         (
             {"subtitles": "late.srt"},
@@ -196,6 +197,7 @@ def test_what_cannot_be_found_is_a_recorded_fallback(
 ):
     (clips / "said.srt").write_text(SRT)
     (clips / "bom.srt").write_bytes(b"\xff\xfe" + SRT.encode("utf-16-le"))
+    (clips / "latin.srt").write_bytes(SRT.replace("bars", "Säule").encode("latin-1"))
     (clips / "noise.srt").write_bytes(bytes(range(128, 256)) * 40)
     (clips / "late.srt").write_text(SRT.replace("00:00:0", "00:01:0"))
     made = run(ask(clips, row), tmp_path / "run", AnchorRule(**rule, **WIDE))
