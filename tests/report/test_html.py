@@ -105,7 +105,7 @@ def test_posteriors_are_those_of_the_passes(run, page):
             content /= content.sum()
             total += content
             m = item["orders"].index(row["order"])
-            shown = item["posteriors"][row["phase_index"]][m]
+            shown = item["posteriors"][f"phase {row['phase_index']}"][m]
             assert np.abs(np.array(shown) - 1000 * content).max() <= 0.5 + 1e-6
             answer = item["answers"][f"phase {row['phase_index']}"][m]
             assert answer == row["answer"]
@@ -113,10 +113,37 @@ def test_posteriors_are_those_of_the_passes(run, page):
         assert np.abs(np.array(item["fused"]) - fused).max() <= 0.5 + 1e-6
 
 
+@pytest.mark.parametrize("arm", ["union", "dense"])
+def test_posteriors_of_single_passes(run, page, arm):
+    _, data = page
+    passes = [
+        json.loads(line) for line in (run / "passes.jsonl").read_text().splitlines()
+    ]
+    n_seen = 0
+    for item in data["items"]:
+        for row in passes:
+            if row["question_id"] != item["id"] or row["arm"] != arm or row["shifted"]:
+                continue
+            content = np.empty(item["k"])
+            content[row["order"]] = np.exp(row["logprobs"])
+            shown = item["posteriors"][arm][item["orders"].index(row["order"])]
+            apart = np.array(shown) - 1000 * content / content.sum()
+            assert np.abs(apart).max() <= 0.5 + 1e-6
+            n_seen += 1
+    assert n_seen == sum(len(item["orders"]) for item in data["items"])
+
+
+def test_the_single_pass_is_the_view_that_it_is(page):
+    item = page[1]["items"][5]
+    assert item["answers"]["single"] == item["answers"]["phase 1"]
+    assert item["posteriors"]["single"] == item["posteriors"]["phase 1"]
+    assert set(item["posteriors"]) == set(item["answers"]) - {"vote"}
+
+
 def test_missing_passes_are_none(page):
     item = page[1]["items"][3]
     assert item["missing"] == 1
-    assert item["posteriors"][1][2] == [-1] * item["k"]
+    assert item["posteriors"]["phase 1"][2] == [-1] * item["k"]
     assert item["answers"]["phase 1"][2] == -1
     assert item["phase_flip"] is None
 
@@ -193,7 +220,9 @@ def test_other_protocols(tmp_path, protocol):
     run_with_questions(tmp_path, protocol=protocol, n_items=6)
     _, data = data_of(report(tmp_path).save_html(tmp_path))
     assert len(data["items"]) == 6
-    assert ("posteriors" in data["items"][0]) == (protocol == "stableeval")
+    arms = ["single"] if protocol == "quick" else ["phase 0", "phase 1", "phase 2"]
+    assert set(arms) <= set(data["items"][0]["posteriors"])
+    assert ("fused" in data["items"][0]) == (protocol == "stableeval")
 
 
 def test_a_run_without_answers(tmp_path):

@@ -145,10 +145,17 @@ def test_item_page(open_page, path):
     rows = page.locator(".posteriors tbody th").all_inner_texts()
     assert rows[:4] == ["single", "phase 0", "phase 1", "phase 2"]
     assert "fusion" in rows
-    cell = page.locator(".posteriors tr:has(th:text-is('phase 1')) td").nth(2)
-    answer = item["answers"]["phase 1"][2]
-    share = item["posteriors"][1][2][answer] / 10
-    assert cell.inner_text().strip() == f"{chr(65 + answer)} {share:.1f}"
+    assert rows[-2:] == ["union", "dense"]
+    for arm in ("phase 1", "fusion", "union", "dense"):
+        cell = page.locator(f".posteriors tr:has(th:text-is('{arm}')) td").nth(2)
+        answer = item["answers"][arm][2]
+        shares = item["posteriors"][arm][2]
+        shown = f"{chr(65 + answer)} {shares[answer] / 10:.1f}"
+        assert cell.inner_text().strip() == shown
+        spoken = cell.locator(".bar").get_attribute("aria-label")
+        assert spoken == ", ".join(
+            f"{chr(65 + k)} {share / 10:.1f} %" for k, share in enumerate(shares)
+        )
     assert page.locator("#item img").count() == 3
 
 

@@ -156,8 +156,10 @@
   for (const id of ["search", "kind", "which"]) at(id).addEventListener("input", refresh);
 
   // ---- the page of a question -----------------------------------------------
+  const shares = (values) => values.map((p, k) => `${letter(k)} ${(p / 10).toFixed(1)} %`).join(", ");
+
   function bar(values) {
-    const made = make("div", { className: "bar", "aria-hidden": "true" });
+    const made = make("div", { className: "bar", role: "img", "aria-label": shares(values) });
     values.forEach((p, k) => {
       const part = make("span", { className: `c${k % 8}` });
       part.style.width = `${p / 10}%`;
@@ -168,7 +170,7 @@
 
   function cell(answer, values, main) {
     const known = Boolean(values) && values.every((p) => p >= 0);
-    const title = known ? values.map((p, k) => `${letter(k)} ${(p / 10).toFixed(1)} %`).join(", ") : "no posterior";
+    const title = known ? shares(values) : "no posterior";
     const shownText = known && answer >= 0 ? `${letter(answer)} ${(values[answer] / 10).toFixed(1)}` : letter(answer);
     const made = make("td", { title, className: answer >= 0 && answer !== main ? "other" : "" }, shownText);
     if (known) made.append(bar(values));
@@ -183,16 +185,13 @@
     }
     const body = make("tbody");
     for (const [arm, answers] of Object.entries(r.answers)) {
-      const phase = /^phase (\d+)$/.exec(arm);
-      let values = null;
-      if (phase && r.posteriors) values = r.posteriors[Number(phase[1])];
-      else if (arm === "fusion" && r.by_order) values = r.by_order;
+      const values = r.posteriors && r.posteriors[arm];
       const line = make("tr", { className: arm === "fusion" ? "pooled" : "" }, make("th", { scope: "row" }, arm));
       answers.forEach((answer, m) => line.append(cell(answer, values && values[m], r.answer)));
       body.append(line);
     }
     const caption = make("caption", { className: "note" }, "Answers, with the posterior of each in percent; columns are option orders, in the letters of the list above. Outlined: not the consensus.");
-    return make("div", { className: "scroll" }, make("table", { className: "posteriors" }, caption, make("thead", {}, head), body));
+    return make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Answers and posteriors by arm and order" }, make("table", { className: "posteriors" }, caption, make("thead", {}, head), body));
   }
 
   function strip(s) {
@@ -251,10 +250,9 @@
       make("p", { className: "note" }, `${r.benchmark}/${r.id}${r.type ? ` · ${r.type}` : ""} · ${facts(r)}`),
       list);
     if (r.fused && r.fused.every((p) => p >= 0)) {
-      const text = r.fused.map((p, k) => `${letter(k)} ${(p / 10).toFixed(1)} %`).join(", ");
-      page.append(make("h3", {}, "Fused over phases and orders"), make("p", { id: "fused" }, text, bar(r.fused)));
+      page.append(make("h3", {}, "Fused over phases and orders"), make("p", { id: "fused" }, shares(r.fused), bar(r.fused)));
     }
-    page.append(make("h3", {}, "By phase and order"), posteriors(r), make("h3", {}, "Frames"));
+    page.append(make("h3", {}, "By arm and order"), posteriors(r), make("h3", {}, "Frames"));
     const frames = strips[String(i)] || [];
     if (frames.length) page.append(...frames.map(strip));
     else page.append(make("p", { className: "note" }, "No frames were decoded for this question; report with a greater --frames, and with --questions where the file has moved."));
