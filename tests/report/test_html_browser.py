@@ -2,33 +2,18 @@
 
 import io
 import json
-import shutil
 import time
 
 import numpy as np
 import pytest
+from html_pages import pixels
 from html_runs import HOSTILE, run_with_questions
 
 from phasefusion import tinyvlm
 from phasefusion.report import report
 
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 CLIP = tinyvlm.questions_path().parent / "clip-000.mp4"
 LARGE = 3000
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        try:
-            made = driver.chromium.launch(
-                executable_path=CHROMIUM, args=["--no-sandbox"]
-            )
-        except playwright.Error as error:
-            pytest.skip(f"no Chromium: {str(error).splitlines()[0]}")
-        yield made
-        made.close()
 
 
 @pytest.fixture(scope="module")
@@ -36,30 +21,6 @@ def path(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     run_with_questions(folder, clip=CLIP)
     return report(folder).save_html(folder)
-
-
-@pytest.fixture
-def open_page(browser):
-    """Open a file; afterwards fail on errors, console messages and other requests."""
-    said, asked, contexts = [], [], []
-
-    def opened(path, **options):
-        context = browser.new_context(
-            viewport={"width": 1200, "height": 900}, **options
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(path.as_uri())
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert said == []
-    assert [u for u in asked if not u.startswith(("file:", "data:"))] == []
 
 
 def ids(page):
@@ -166,12 +127,6 @@ def test_linked_pictures(open_page, path, tmp_path):
     image = page.locator("#item img").first
     image.evaluate("i => { i.loading = 'eager'; return i.decode(); }")
     assert image.evaluate("i => i.naturalWidth") == 4 * 112
-
-
-def pixels(page, **options):
-    image = pytest.importorskip("PIL.Image")
-    shot = image.open(io.BytesIO(page.screenshot(**options))).convert("RGB")
-    return np.asarray(shot, int)
 
 
 def test_screenshot_has_content(open_page, path):

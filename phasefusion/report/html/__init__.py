@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,11 +16,12 @@ from phasefusion.report.headline import headline
 from phasefusion.report.html.data import heat_maps, page_data
 from phasefusion.report.html.plots import plots
 from phasefusion.report.html.questions import QuestionTexts, find_questions
+from phasefusion.report.html.rendering import inert_json, rendered
 from phasefusion.report.html.strips import Strip, film_strips
 from phasefusion.report.sections import sections
 from phasefusion.report.table import build
 
-__all__ = ["HTML_FILE", "write_html"]
+__all__ = ["HTML_FILE", "inert_json", "write_html"]
 
 HTML_FILE = "report.html"
 #: Pictures of more bytes together lie beside the file instead of in it.
@@ -131,41 +131,18 @@ def _render(
     heats: Sequence[Mapping[str, Any]],
     texts: QuestionTexts,
 ) -> str:
-    import jinja2
-    from markupsafe import Markup
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("phasefusion.report.html"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    loader = jinja2.PackageLoader("phasefusion.report.html")
-    script, _, _ = loader.get_source(environment, "page.js")
-    style, _, _ = loader.get_source(environment, "page.css")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     card = {name: value for name, value in numbers["card"].items() if name != "text"}
-    return environment.get_template("page.html.jinja").render(
-        protocol=numbers["protocol"],
+    return rendered(
+        "page.html.jinja",
+        ("theme.js", "page.js"),
+        title="phasefusion report",
+        tag=numbers["protocol"],
         headline=headline(numbers),
         sections=sections(numbers),
         card_text=numbers["card"]["text"],
         card=orjson.dumps(card, option=orjson.OPT_INDENT_2).decode(),
-        plots=[{**one, "svg": Markup(one["svg"])} for one in figures],  # ours
+        plots=figures,
         heats=heats,
         texts_note=texts.note,
-        script=Markup(script),
-        style=Markup(style),
-        script_hash=digest,
-        data=Markup(inert_json(data)),
+        data=data,
     )
-
-
-def inert_json(value: Any) -> str:
-    """JSON that stays inside its script element, whatever the texts in it say."""
-    text = orjson.dumps(value).decode()
-    for char in "<>&\u2028\u2029":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return text

@@ -276,13 +276,7 @@
     if (shown.length) open(shown[chosen]);
   }
 
-  // ---- keys and colours -------------------------------------------------------
-  function dark() {
-    const root = document.documentElement;
-    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = isDark ? "light" : "dark";
-  }
-  at("theme").addEventListener("click", dark);
+  // ---- keys ------------------------------------------------------------------
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
@@ -293,7 +287,6 @@
     const page = Math.max(1, Math.floor(scroller.clientHeight / ROW_PX) - 2);
     const keys = {
       "/": () => at("search").focus(),
-      d: dark,
       j: () => (opened >= 0 ? step(1) : move(1)),
       k: () => (opened >= 0 ? step(-1) : move(-1)),
     };
