@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 from html_pages import pixels
-from html_runs import HOSTILE, run_with_questions
+from html_runs import HOSTILE, add_saliency, run_with_questions
 
 from phasefusion import tinyvlm
 from phasefusion.report import report
@@ -199,3 +199,89 @@ def test_all_rows_are_printed(open_page, path):
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("#rows tr.item").count() == 14
     assert json.loads(page.evaluate("document.getElementById('data').textContent"))
+
+
+@pytest.fixture(scope="module")
+def explained(tmp_path_factory):
+    """A page with shares of frames, and what they are."""
+    folder = tmp_path_factory.mktemp("explained")
+    run_with_questions(folder, clip=CLIP, n_items=8)
+    rows = add_saliency(folder, kinds=("occlusion", "gradient"))
+    return report(folder).save_html(folder), rows
+
+
+def test_shares_under_the_frames(open_page, explained):
+    path, rows = explained
+    page = open_page(path)
+    page.select_option("#which", "shares")
+    assert ids(page) == [f"q{i}" for i in range(6)]
+    page.locator("#rows tr.item").first.click()
+    strips = page.locator(".strip")
+    assert strips.count() == 3
+    groups = strips.nth(0).locator(".shares")
+    assert groups.count() == 3  # two methods, and a flip
+    values = rows[0]["values"][0]
+    texts = groups.first.locator(".value").all_inner_texts()
+    assert texts[:2] == ["–", "−3.50"]
+    assert texts[3] == f"{values[3]:+.2f}".replace("-", "−")
+    spoken = groups.first.locator(".well").nth(1).get_attribute("aria-label")
+    answer = chr(65 + rows[0]["options"][0])
+    frame = rows[0]["frame_indices"][0][1]
+    assert spoken == f"frame {frame}: −3.50 nats for {answer}"
+    title = groups.first.get_attribute("aria-label")
+    assert title.startswith(f"For {answer}: what a frame adds to its log-posterior")
+    assert "occlusion by the frame before" in title
+    flip = groups.last.get_attribute("aria-label")
+    assert flip.startswith("Flip, A against B: what a frame adds over that of phase 2")
+    other = strips.nth(2).locator(".shares").last.get_attribute("aria-label")
+    assert "what a frame of phase 0 adds over it" in other
+
+
+def test_bars_are_as_tall_as_their_values(open_page, explained):
+    path, rows = explained
+    page = open_page(path)
+    page.locator("#rows tr.item").first.click()
+    well = page.locator(".well").first.bounding_box()
+    most = max(
+        abs(value)
+        for row in rows
+        if (row["question_id"], row["kind"], row["method"])
+        == ("q0", "phase", "occlusion")
+        for value in row["values"][0]
+        if value is not None
+    )
+    groups = page.locator(".strip").nth(0).locator(".shares")
+    bars = groups.first.locator(".share")
+    assert bars.nth(0).bounding_box()["height"] == 0
+    for i, value in list(enumerate(rows[0]["values"][0]))[1:]:
+        box = bars.nth(i).bounding_box()
+        wanted = well["height"] / 2 * abs(value) / most
+        assert box["height"] == pytest.approx(wanted, abs=1)
+        middle = groups.first.locator(".well").nth(i).bounding_box()
+        middle = middle["y"] + middle["height"] / 2
+        edge = box["y"] if value < 0 else box["y"] + box["height"]
+        assert edge == pytest.approx(middle, abs=1)
+    # every value stands under its own frame
+    image = page.locator("#item img").first.bounding_box()
+    for i in range(4):
+        box = groups.first.locator(".well").nth(i).bounding_box()
+        centre = image["x"] + image["width"] * (i + 0.5) / 4
+        assert box["x"] + box["width"] / 2 == pytest.approx(centre, abs=3)
+
+
+def test_shares_without_pictures_and_in_the_dark(open_page, explained):
+    path, _ = explained
+    page = open_page(path, color_scheme="dark")
+    page.locator("#rows tr.item").nth(1).click()
+    assert page.locator("#item img").count() == 0
+    assert page.locator(".strip .frames").count() == 3
+    shares = page.locator(".shares").first
+    shares.scroll_into_view_if_needed()
+    shot = shares.screenshot()
+    image = pytest.importorskip("PIL.Image")
+    shown = np.asarray(image.open(io.BytesIO(shot)).convert("RGB"), int)
+    coloured = (shown.max(axis=2) - shown.min(axis=2)) > 60
+    assert coloured.mean() > 0.01  # bars
+    assert (shown.min(axis=2) > 150).mean() > 0.005  # values
+    page.keyboard.press("j")
+    assert page.locator("#item-title").inner_text() == "What happens in number 2?"
