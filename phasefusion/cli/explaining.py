@@ -13,6 +13,9 @@ import typer
 from phasefusion._scorers import load_model, load_scorer
 from phasefusion.cli.application import JsonFlag, app, examples
 
+#: Options of the model that are as they were in the run.
+_AS_THEN = ("score", "prior", "dtype", "letter_variants", "timestamps")
+
 
 class Method(StrEnum):
     """How a frame's share is found."""
@@ -92,11 +95,7 @@ def saliency(
     settings = read_run(run).get("settings", {})
     if model is not None:
         as_then = settings.get("scorer", {})
-        options = {
-            name: as_then[name]
-            for name in ("score", "prior", "dtype")
-            if name in as_then
-        }
+        options = {name: as_then[name] for name in _AS_THEN if name in as_then}
         if method is Method.gradient:
             options["dtype"] = "float32"
         made = load_model(model, device=device, **options)
