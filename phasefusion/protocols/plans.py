@@ -89,7 +89,9 @@ class Plan:
 
     def settings(self) -> dict[str, Any]:
         """Return what run.json says of it."""
-        adaptive = {"threshold": self.threshold, "alpha": self.alpha}
+        # JSON has no infinity
+        threshold = "inf" if self.threshold == math.inf else self.threshold
+        adaptive = {"threshold": threshold, "alpha": self.alpha}
         return {
             "protocol": self.protocol.name,
             "grid": self.grid.to_dict(),

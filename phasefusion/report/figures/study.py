@@ -75,7 +75,7 @@ class Study:
     """
 
     def __init__(self, passes: Passes, settings: Mapping[str, Any]) -> None:
-        self._passes = passes
+        self.passes = passes
         self.settings = settings
         self.seed = int(settings.get("seed", 0))
         self.items: tuple[ItemInfo, ...] = passes.items
@@ -114,7 +114,7 @@ class Study:
         return [one for one in found if one is not None]
 
     def _made(self, name: str, shifted: bool) -> ArmPasses | None:
-        passes = self._passes
+        passes = self.passes
         chosen = (passes.arm == name) & (passes.shifted == shifted)
         if not chosen.any():
             return None
