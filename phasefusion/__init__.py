@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from phasefusion.anchors import Anchor, WindowGrid, anchor_grid, find_anchor
     from phasefusion.answers import parse_answer
     from phasefusion.cache import FrameCache
+    from phasefusion.calibrate import Calibration, calibrate
     from phasefusion.compare import Comparison, compare
     from phasefusion.evaluate import evaluate
     from phasefusion.frames import resize, resize_normalize
@@ -46,6 +47,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Anchor": "anchors",
+    "Calibration": "calibrate",
     "Clip": "video",
     "Comparison": "compare",
     "FrameCache": "cache",
@@ -58,6 +60,7 @@ _HOME = {
     "VideoInfo": "video",
     "WindowGrid": "anchors",
     "anchor_grid": "anchors",
+    "calibrate": "calibrate",
     "compare": "compare",
     "evaluate": "evaluate",
     "find_anchor": "anchors",
@@ -81,6 +84,7 @@ _MODULES |= {"anchors", "cuda", "datasets", "harness", "monitor"}
 
 __all__ = [
     "Anchor",
+    "Calibration",
     "Clip",
     "Comparison",
     "FrameCache",
@@ -96,6 +100,7 @@ __all__ = [
     "anchor_grid",
     "anchors",
     "audit",
+    "calibrate",
     "compare",
     "datasets",
     "errors",
