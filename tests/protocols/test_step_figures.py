@@ -13,7 +13,7 @@ from phasefusion import stats
 from phasefusion.engine.shards import merge_shards
 from phasefusion.errors import DatasetError, FrameError, GridError
 from phasefusion.protocols import make_plan
-from phasefusion.records import check, iter_passes
+from phasefusion.records import check, describe, iter_passes
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +90,9 @@ def test_phases_that_were_not_asked_are_not_missing(twelve, tmp_path):
     assert numbers["items"]["dropped"] == []
     assert numbers["accuracy"]["single"]["consensus"]["n"] == 12
     assert check(tmp_path).is_right
+    absent = describe(tmp_path).numbers["runs"][0]["absent_passes"]
+    assert (absent["absent"], absent["there"]) == (0, made.n_passes)
+    assert made.n_passes < 36
     origins = {
         (p["arm"], tuple(p["origin"]), p["n_phases"]) for p in iter_passes(tmp_path)
     }
