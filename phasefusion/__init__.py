@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from phasefusion.answers import parse_answer
     from phasefusion.cache import FrameCache
+    from phasefusion.calibrate import Calibration, calibrate
     from phasefusion.compare import Comparison, compare
     from phasefusion.evaluate import evaluate
     from phasefusion.frames import resize, resize_normalize
@@ -53,6 +54,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Anchor": "anchors",
     "AnchorRule": "anchors",
+    "Calibration": "calibrate",
     "Clip": "video",
     "Comparison": "compare",
     "FrameCache": "cache",
@@ -65,6 +67,7 @@ _HOME = {
     "VideoInfo": "video",
     "WindowGrid": "anchors",
     "anchor_grid": "anchors",
+    "calibrate": "calibrate",
     "compare": "compare",
     "evaluate": "evaluate",
     "find_anchor": "anchors",
@@ -89,6 +92,7 @@ _MODULES |= {"anchors", "cuda", "datasets", "harness", "monitor"}
 __all__ = [
     "Anchor",
     "AnchorRule",
+    "Calibration",
     "Clip",
     "Comparison",
     "FrameCache",
@@ -104,6 +108,7 @@ __all__ = [
     "anchor_grid",
     "anchors",
     "audit",
+    "calibrate",
     "compare",
     "datasets",
     "errors",

@@ -1,4 +1,4 @@
-"""The grid of every arm on one video: as planned, of a sampler, or at an anchor."""
+"""The grid of each arm on a video: as planned, sampled, moved, or at an anchor."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-import numpy as np
-
-from phasefusion._sampled import SampledGrid
+from phasefusion._sampled import MovedGrid, SampledGrid
+from phasefusion._spans import part_of
 from phasefusion.anchors.rule import AnchoredGrid, AnchorRule, Placed
 from phasefusion.datasets import Item
 from phasefusion.errors import FallbackWarning, GridError, VideoError
@@ -37,12 +36,12 @@ def shown_grids(
     GridError
         With "raise", if a sampler refuses the clip or no anchor is found.
     """
-    sampling = [arm for arm in arms if arm.sampler is not None]
+    choosing = [arm for arm in arms if arm.is_chosen]
     anchoring = [arm for arm in arms if arm.anchor is not None]
     special: Mapping[Arm, GridOrError] = {}
-    if sampling:
-        grids = sampled_grids(item, sampling, threads)
-        special = dict(zip(sampling, grids, strict=True))
+    if choosing:
+        grids = chosen_grids(item, choosing, threads)
+        special = dict(zip(choosing, grids, strict=True))
     if anchoring:
         special = {**special, **anchored_grids(item, anchoring, seed, threads)}
     found = []
@@ -56,26 +55,15 @@ def shown_grids(
     return found
 
 
-def part_of(item: Item, video: Video) -> tuple[int, int]:
-    """Return the first frame that is asked about, and the first one after them."""
-    times_s = video.times_s - video.info.start_s
-    first, last = 0, len(video)
-    if item.start is not None:
-        first = int(np.searchsorted(times_s, item.start))
-    if item.end is not None:
-        last = int(np.searchsorted(times_s, item.end))
-    if first >= last:
-        raise VideoError(
-            f"{item.video}: no frame begins between start {item.start} s and end "
-            f"{item.end} s; the video lasts {video.info.duration_s:.3f} s"
-        )
-    return first, last
-
-
-def sampled_grids(
+def chosen_grids(
     item: Item, arms: Sequence[Arm], threads: int
-) -> list[SampledGrid | GridError]:
-    """Ask the sampler of every arm for its frames of the video, or of the part.
+) -> list[PhaseGrid | GridError]:
+    """Choose the frames of arms that depend on the clip: of a sampler, or moved.
+
+    Returns
+    -------
+    list of PhaseGrid or GridError
+        Why an arm has no frames of this video, or of the part, where it has none.
 
     Raises
     ------
@@ -87,12 +75,14 @@ def sampled_grids(
         n_frames, fps = last - first, video.info.fps
         if fps is None:
             fps = Fraction(len(video) / max(video.info.duration_s, 1e-9))
-    found: list[SampledGrid | GridError] = []
+    found: list[PhaseGrid | GridError] = []
     for arm in arms:
-        assert arm.sampler is not None
         assert arm.grid is not None
         try:
-            found.append(SampledGrid(arm.sampler, n_frames, arm.grid.budget, fps))
+            if arm.sampler is not None:
+                found.append(SampledGrid(arm.sampler, n_frames, arm.grid.budget, fps))
+            else:
+                found.append(MovedGrid(arm.grid, arm.moved, n_frames))
         except GridError as error:
             found.append(error)
     return found

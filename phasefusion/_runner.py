@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phasefusion._arm_grids import part_of, shown_grids
+from phasefusion._arm_grids import shown_grids
 from phasefusion._checks import warn
 from phasefusion._passes import NO_ANSWER, Answered, has_repeats
 from phasefusion._scorer_checks import forget_other_runs, takes_many
-from phasefusion._video_checks import lost_frames
-from phasefusion._video_fit import Fit, SizeRule
+from phasefusion._spans import Span, read_span
+from phasefusion._video_fit import SizeRule
 from phasefusion.anchors.rule import AnchoredGrid
 from phasefusion.datasets import Item
 from phasefusion.errors import (
@@ -33,9 +33,10 @@ from phasefusion.errors import (
 from phasefusion.grid import PhaseGrid
 from phasefusion.progress import Advance, Listener, follow
 from phasefusion.protocols.arms import Arm, Prompt
+from phasefusion.protocols.plans import orders_of
 from phasefusion.records import RunWriter
 from phasefusion.scoring.protocol import ScoreRequest
-from phasefusion.video import Clip, Video, VideoInfo, read_clips
+from phasefusion.video import Clip
 
 #: A call that scores several questions ends with the question that reaches this many;
 #: what a run that is killed has to do again.
@@ -55,66 +56,6 @@ if TYPE_CHECKING:
     Scores: TypeAlias = OptionScores | GeneratedAnswers | ArrayLike
 
 __all__ = ["Arm", "Runner", "Span", "Task", "read_span"]
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The clips of all grids over a video, or over the part that is asked about."""
-
-    clips: Sequence[Clip]
-    n_frames: int
-    duration_s: float
-    #: What of the whole video is lost, for its passes; "" for nothing.
-    lost: str = ""
-
-
-def read_span(
-    item: Item,
-    grids: Sequence[PhaseGrid],
-    size: SizeRule | None,
-    threads: int,
-    on_error: Literal["mark", "raise"],
-    cache: FrameCache | None = None,
-) -> Span:
-    """Decode the frames of all grids at once, each at the size that `size` gives.
-
-    With `Item.start` or `Item.end` the grids divide the frames that begin in
-    [start, end), one that does not decode fails the span, and the cache is not asked.
-
-    Raises
-    ------
-    FileNotFoundError, VideoError, GridError
-        As `read_clips`, or if no frame begins between start and end; with "raise" also
-        if the file lacks frames that it should have.
-    """
-    if item.start is None and item.end is None:
-        clips = read_clips(
-            item.video,
-            grids,
-            size=size,
-            threads=threads,
-            on_error=on_error,
-            cache=cache,
-        )
-        info = clips[0].info
-        lost = _lost(item, info, on_error)
-        return Span(clips, info.n_frames, info.duration_s, lost)
-    with Video(item.video, threads=threads) as video:
-        first, last = part_of(item, video)
-        clips = video._read_part(grids, Fit(size), first, last)
-        assert clips[0].span_s is not None
-        lost = _lost(item, video.info, on_error)
-        return Span(clips, last - first, clips[0].span_s[1], lost)
-
-
-def _lost(item: Item, info: VideoInfo, on_error: Literal["mark", "raise"]) -> str:
-    """Say what of a video is lost, or refuse it: its grids are over what is left."""
-    lost = lost_frames(info)
-    if lost and on_error == "raise":
-        raise VideoError(
-            f'{item.video}: {lost}; on_error="mark" scores what is there and marks it'
-        )
-    return lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +101,7 @@ class Task:
             found["n_phases"], found["budget"] = clip.indices.shape
             found["frame_indices"] = clip.indices[s].tolist()
             found["frame_times_s"] = clip.times_s[s].round(6).tolist()
-        if grid is not None and arm.sampler is None:
+        if grid is not None and not arm.is_chosen:
             phase = Fraction(s + grid.origin) / found["n_phases"]
             found["origin"] = list(grid.origin.as_integer_ratio())
             found["phase"] = list(phase.as_integer_ratio())
@@ -227,6 +168,12 @@ class Runner:
         """The size at which the scorer will look at frames, if it says so."""
         return getattr(self.scorer, "frame_size", None)
 
+    def orders(self, item: Item, arm: Arm) -> NDArray[np.int64]:
+        """Orders in which an arm shows the options of an item, shape (M, K)."""
+        if arm.order is None:
+            return self.orders_of[len(item.options)]
+        return orders_of({"kind": arm.order}, len(item.options))
+
     def run(self, items: Sequence[Item], show: bool | Listener | None) -> None:
         """Make every pass of `items` that is not on disk, video by video."""
         total, done, groups = self.plan(items)
@@ -270,7 +217,7 @@ class Runner:
         A clip too short for all phases has fewer, which is known once it is read: by
         `n_phases`, or from the passes that are on disk.
         """
-        orders = [tuple(order) for order in self.orders_of[len(item.options)].tolist()]
+        orders = [tuple(order) for order in self.orders(item, arm).tolist()]
         head = (item.benchmark, item.question_id, arm.name, arm.shifted)
         if n_phases is None:
             n_phases = self.writer.n_phases.get(head, arm.n_phases)
@@ -339,7 +286,7 @@ class Runner:
         for arm in arms:
             left = self._left(item, arm)[0]
             if left.any():
-                orders = self.orders_of[len(item.options)][left]
+                orders = self.orders(item, arm)[left]
                 blocks.append(Block(Task(item, arm, None, None), None, [0], orders))
         return blocks
 
@@ -362,7 +309,7 @@ class Runner:
             rows = left & (np.arange(len(left)) == s)[:, None]
             self._mark(task, rows, f"video: {_unsound(clip, int(s))}", advance)
         left[undecoded] = False
-        orders = self.orders_of[len(task.item.options)]
+        orders = self.orders(task.item, task.arm)
         return [
             Block(task, view, phases, orders[columns])
             for view, phases, columns in _parts(clip, left)
@@ -487,7 +434,7 @@ class Runner:
         self, task: Task, left: NDArray[np.bool_], reason: str, advance: Advance
     ) -> None:
         """Record passes that cannot be made, with the reason."""
-        orders = self.orders_of[len(task.item.options)]
+        orders = self.orders(task.item, task.arm)
         self.writer.append(
             task.missing_pass(int(s), orders[m], reason) for s, m in np.argwhere(left)
         )

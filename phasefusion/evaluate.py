@@ -26,7 +26,7 @@ from phasefusion.engine.shards import as_shard, check_stages
 from phasefusion.errors import DatasetError, NoAnswerWarning, RecordWarning
 from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
-from phasefusion.protocols.stages import lowest_margins
+from phasefusion.protocols.stages import lowest_margins, undecided
 from phasefusion.records import RunWriter, read_passes
 from phasefusion.video import CacheArgument
 
@@ -85,7 +85,10 @@ def evaluate(
     short: Short = "repeat",
     orders: OrdersName | None = None,
     n_orders: int = 10,
+    views: int | None = None,
     dense: int = 32,
+    threshold: float | None = None,
+    alpha: float | None = None,
     seed: int = 0,
     limit: int | None = None,
     threads: int = 1,
@@ -109,6 +112,9 @@ def evaluate(
           where it is one of the views.
         * "stableeval": the S phase views in Latin-square orders.
         * "quick": one pass in the given option order.
+        * "adaptive": phases one at a time, each only of the questions whose fused
+          margin has not reached the threshold; "confidence-guided": option orders
+          likewise.
         * further ones, each for one figure of the paper: see `phasefusion.protocols`.
 
     Parameters
@@ -124,18 +130,29 @@ def evaluate(
     protocol : str or Protocol, default "phasefusion"
         One of `phasefusion.protocols.names`.
     values : sequence, optional
-        Of what a sweep varies: budgets, numbers of phases or names of samplers; for
-        repeated runs and random draws, their number.
+        Of what a sweep varies: budgets, numbers of phases, names of samplers or frames
+        that grids are moved by; for repeated runs and random draws, their number.
     budget, phases, origin, by, short
         The phase grid, as in `PhaseGrid`; by default with the phases of the protocol,
         which are fixed where it has one.
-    orders : {"identity", "shared", "latin", "cyclic", "all"}, optional
+    orders : {"identity", "shared", "latin", "cyclic", "ends", "all"}, optional
         Option orders; by default those of the protocol. Orders that repeat, as ten of
         three options must, are scored once, and so is a prompt that shows no options.
     n_orders : int, default 10
         How many "shared" orders.
+    views : int, optional
+        How many "latin" orders; by default as many as a question has options. Other
+        numbers than multiples of that are not balanced, which the report marks, or are
+        refused where the protocol promises balance.
     dense : int, default 32
         Frames of the dense pass.
+    threshold : float, optional
+        Of an adaptive protocol: the margin in nats from which no further phase is asked
+        for, such as `stats.calibrate_adaptive` finds, or the posterior above which the
+        first option order is accepted.
+    alpha : float, optional
+        Weight of each letter over the one before it, of protocols that have ensembles
+        of orders.
     seed : int, default 0
         Of the shared orders and of ties.
     limit : int, optional
@@ -200,10 +217,13 @@ def evaluate(
         short=short,
         orders=orders,
         n_orders=n_orders,
+        views=views,
         dense=dense,
         seed=seed,
         values=values,
         anchor=anchor,
+        threshold=threshold,
+        alpha=alpha,
     )
     items, source = _questions(questions)
     if anchor is not None:
@@ -270,6 +290,8 @@ def _stages(
     for stage in plan.stages:
         if stage.share < 1:
             chosen = lowest_margins(read_passes(out), chosen, stage.share, seed)
+        elif stage.step:
+            chosen = undecided(read_passes(out), chosen, plan, stage.step, seed)
         yield stage.arms, chosen
 
 

@@ -70,6 +70,7 @@ class Orders(StrEnum):
     shared = "shared"
     latin = "latin"
     cyclic = "cyclic"
+    ends = "ends"
     all = "all"
 
 
@@ -202,7 +203,21 @@ def run(
         Orders | None, typer.Option(help="Option orders (by protocol).")
     ] = None,
     n_orders: Annotated[int, typer.Option(help="How many shared orders.")] = 10,
+    views: Annotated[
+        int | None, typer.Option(help="How many Latin orders (as many as options).")
+    ] = None,
     dense: Annotated[int, typer.Option(help="Frames of the dense pass.")] = 32,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="Of adaptive: nats of margin (phasefusion calibrate finds them); of "
+            "confidence-guided: posterior."
+        ),
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(help="Weight of a letter over the one before, in ensembles."),
+    ] = None,
     score: Annotated[
         Score | None,
         typer.Option(help="Score option letters (the default) or texts, of --model."),
@@ -262,7 +277,10 @@ def run(
         "short": short.value,
         "orders": None if orders is None else orders.value,
         "n_orders": n_orders,
+        "views": views,
         "dense": dense,
+        "threshold": threshold,
+        "alpha": alpha,
         "seed": seed,
         "anchor": anchor_rule(protocol, anchor, phrase, phrase_of, at, at_of, window),
     }

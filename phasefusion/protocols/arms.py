@@ -15,7 +15,7 @@ from phasefusion.grid import PhaseGrid
 
 GridName: TypeAlias = Literal["phase", "single", "union", "dense", "none"]
 Prompt: TypeAlias = Literal["letters", "unlabelled", "blind"]
-Varies: TypeAlias = Literal["budget", "phases", "sampler", "run", "draw"]
+Varies: TypeAlias = Literal["budget", "phases", "sampler", "run", "draw", "moved"]
 Value: TypeAlias = int | str
 
 #: Draws are multiples of 2**-32 of a step, as those of `PhaseGrid.random`.
@@ -52,6 +52,14 @@ class ArmSpec:
     anchored : bool
         On grids in a window at an anchor of each video, from the left end of its steps,
         so that the first frame is the one at the anchor.
+    view : int or None
+        The one of the S phases that is scored, as a grid of its own.
+    moved : int
+        Frames by which every frame of the grid is moved.
+    order : str or None
+        The one option order in which it is scored, in place of those of the run.
+    step : int
+        Scored after the arms of lower steps, on questions that they do not decide.
     """
 
     grid: GridName
@@ -66,6 +74,10 @@ class ArmSpec:
     draw: int | None = None
     reallocates: bool = False
     anchored: bool = False
+    view: int | None = None
+    moved: int = 0
+    order: str | None = None
+    step: int = 0
 
     def varied(self, varies: Varies, value: Value) -> ArmSpec:
         """Return the arm with another value of what the protocol varies."""
@@ -74,6 +86,8 @@ class ArmSpec:
 
 
 def _name_of(varies: Varies, value: Value) -> str:
+    if varies == "moved":
+        return f"moved {value:+d}"
     if varies == "budget":
         return f"{value} frames"
     return f"{value} phases" if varies == "phases" else f"{varies} {value}"
@@ -91,7 +105,7 @@ class Arm:
         Whether it is on the grid moved by half a step.
     grid : PhaseGrid or None
         None for the question without its video.
-    sampler, prompt, run, draw
+    sampler, prompt, run, draw, moved, order, step
         As in `ArmSpec`; with a sampler, the grid says the budget alone.
     share : Fraction
         Of the questions, those with the lowest margins; 1 is all of them.
@@ -108,6 +122,14 @@ class Arm:
     draw: int | None = None
     share: Fraction = Fraction(1)
     anchor: AnchorRule | None = None
+    moved: int = 0
+    order: str | None = None
+    step: int = 0
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether its frames follow from the clip, by more than the grid."""
+        return self.sampler is not None or self.moved != 0
 
     @property
     def n_phases(self) -> int:
@@ -134,6 +156,8 @@ class Arm:
             found["run"] = self.run
         if self.draw is not None:
             found["draw"] = self.draw
+        if self.moved:
+            found["moved_frames"] = self.moved
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,6 +173,10 @@ class Arm:
             found["share"] = list(self.share.as_integer_ratio())
         if self.anchor is not None:
             found["anchor"] = self.anchor.to_dict()
+        if self.order is not None:
+            found["order"] = self.order
+        if self.step:
+            found["step"] = self.step
         return found | self.facts()
 
     def grid_of(self, video_id: str, seed: int) -> PhaseGrid | None:
@@ -245,6 +273,9 @@ def _arms_of(
         draw=spec.draw,
         share=_share(grid.budget, dense) if spec.reallocates else Fraction(1),
         anchor=(anchor or AnchorRule()) if spec.anchored else None,
+        moved=spec.moved,
+        order=spec.order,
+        step=spec.step,
     )
 
 
@@ -253,6 +284,8 @@ def _grid(spec: ArmSpec, grid: PhaseGrid, dense: int) -> PhaseGrid | None:
         return None
     budget = (spec.budget or grid.budget) * spec.times
     phases = spec.phases or grid.phases
+    if spec.view is not None:
+        return _resized(grid, budget, phases).view(spec.view)
     if spec.grid == "phase":
         return _resized(grid, budget, phases)
     if spec.grid == "union":

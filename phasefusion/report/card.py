@@ -170,6 +170,16 @@ def _orders_text(card: Mapping[str, Any]) -> str:
             f"Options were shown in the same {orders['n']} seeded orders for every "
             f"question (seed {orders['seed']}, repeats left out)."
         )
+    if kind == "ends":
+        return (
+            "Options were shown in the given order, and with the first and the last "
+            "exchanged."
+        )
+    if "n" in orders:
+        return (
+            f"Options were shown in {orders['n']} {kind} orders, unbalanced for "
+            f"questions whose number of options does not divide {orders['n']}."
+        )
     return f"Options were shown in {kind} orders."
 
 

@@ -75,7 +75,7 @@ class Study:
     """
 
     def __init__(self, passes: Passes, settings: Mapping[str, Any]) -> None:
-        self._passes = passes
+        self.passes = passes
         self.settings = settings
         self.seed = int(settings.get("seed", 0))
         self.items: tuple[ItemInfo, ...] = passes.items
@@ -115,19 +115,19 @@ class Study:
 
     def counts(self, name: str) -> NDArray[np.int64]:
         """Count the passes of every item on an unmoved arm, shape (n,)."""
-        chosen = (self._passes.arm == name) & ~self._passes.shifted
-        found = np.bincount(self._passes.item[chosen], minlength=len(self.items))
+        chosen = (self.passes.arm == name) & ~self.passes.shifted
+        found = np.bincount(self.passes.item[chosen], minlength=len(self.items))
         return found.astype(np.int64)
 
     def budgets(self, name: str) -> NDArray[np.int64]:
         """Most frames of a pass of an unmoved arm, by item; -1 where not known."""
-        chosen = (self._passes.arm == name) & ~self._passes.shifted
+        chosen = (self.passes.arm == name) & ~self.passes.shifted
         found = np.full(len(self.items), -1, np.int64)
-        np.maximum.at(found, self._passes.item[chosen], self._passes.budget[chosen])
+        np.maximum.at(found, self.passes.item[chosen], self.passes.budget[chosen])
         return found
 
     def _made(self, name: str, shifted: bool) -> ArmPasses | None:
-        passes = self._passes
+        passes = self.passes
         chosen = (passes.arm == name) & (passes.shifted == shifted)
         if not chosen.any():
             return None
