@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from phasefusion._results import Result
 from phasefusion.errors import RecordError
 from phasefusion.records import _json
 from phasefusion.records.files import (
@@ -52,8 +53,8 @@ _SCORER = ("class", "score", "model_type", "sha256", "dtype", "pixels")
 _HASH_CHARACTERS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
+@dataclass(frozen=True, slots=True, repr=False)
+class Exported(Result):
     """What an export wrote.
 
     Attributes

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.fusion import fuse_items
 from phasefusion.grid import PhaseGrid
@@ -70,7 +71,7 @@ def corpus(effects: Effects | None = None, **design: Any) -> Corpus:
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class Corpus(Result):
     """Items and models; passes are drawn when they are asked for, the same every time.
 
     Attributes
