@@ -37,7 +37,7 @@ class Result:
 
     A result prints as one line, unless its class has a text of its own. In a notebook
     it is a table of its fields in their order, in which the ends of an interval are
-    one row, what was left out comes last, arrays are named by shape, and of long
+    one row, what was left out comes last, long arrays are named by shape, and of long
     collections the number and the first entries are told. Nothing prints by the
     thousand.
     """
@@ -67,15 +67,17 @@ def fields_html(caption: str, rows: Iterable[tuple[str, str]]) -> str:
     return f"<table><caption>{caption}</caption><tbody>{cells}</tbody></table>"
 
 
-def table_html(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def table_html(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], most: int = MOST_ROWS
+) -> str:
     """Lay the first rows of a table out, and say how many more there are."""
     head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(_text(v))}</td>" for v in row) + "</tr>"
-        for row in rows[:MOST_ROWS]
+        for row in rows[:most]
     )
-    if len(rows) > MOST_ROWS:
-        more = f"and {len(rows) - MOST_ROWS} more"
+    if len(rows) > most:
+        more = f"and {len(rows) - most} more"
         body += f'<tr><td colspan="{len(columns)}">{more}</td></tr>'
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -108,7 +110,9 @@ def _rows(result: object) -> list[tuple[str, str]]:
 def _text(value: Any) -> str:
     """Text of a value in one line, never of more than some entries of it."""
     if isinstance(value, np.ndarray) and value.ndim:
-        return f"array of shape {value.shape}"
+        if value.ndim > 1 or value.size > _MOST_ENTRIES:
+            return f"array of shape {value.shape}"
+        return f"[{', '.join(map(_text, value.tolist()))}]"
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool | int) or value is None:
@@ -117,6 +121,8 @@ def _text(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, Mapping | tuple | list | Set) and _is_long(value):
         return f"{counted(len(value), 'entry', 'entries')}: {_first(value)}"
+    if isinstance(value, tuple | list) and value:
+        return _cut(f"({', '.join(map(_text, value))})")
     text = value if isinstance(value, str) else str(value)
     return _cut(" ".join(text[: 2 * MOST_SHOWN].split()))
 
