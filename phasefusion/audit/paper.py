@@ -14,9 +14,9 @@ from typing import Any
 
 from phasefusion._results import Result, table_html
 from phasefusion.audit import Figure, load_claims
+from phasefusion.audit._paper_rows import CANNOT, ROWS
 from phasefusion.errors import StatisticsError
 from phasefusion.report import Report
-from phasefusion.report._paper_rows import CANNOT, ROWS
 from phasefusion.report.figures.table import Kind, shown
 from phasefusion.report.sections import UNDEFINED, Section
 

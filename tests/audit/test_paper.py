@@ -12,16 +12,16 @@ import pytest
 import phasefusion as pf
 from phasefusion import simulate, stats
 from phasefusion.audit import load_claims
-from phasefusion.errors import StatisticsError
-from phasefusion.protocols import PROTOCOLS
-from phasefusion.report._paper_rows import SETTINGS
-from phasefusion.report.paper import (
+from phasefusion.audit._paper_rows import SETTINGS
+from phasefusion.audit.paper import (
     CANNOT,
     PaperTable,
     paper_row,
     paper_tables,
     published,
 )
+from phasefusion.errors import StatisticsError
+from phasefusion.protocols import PROTOCOLS
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "05_paper_tables.ipynb"
 
@@ -92,7 +92,7 @@ def test_what_has_no_run_is_left_open(reports):
 
 
 def test_every_row_is_of_a_protocol_and_a_published_figure():
-    from phasefusion.report._paper_rows import ROWS
+    from phasefusion.audit._paper_rows import ROWS
 
     for lines in ROWS.values():
         for label, names, protocol, find, kind in lines:
