@@ -23,7 +23,7 @@ GIVEN = {
     "Conditions ArmLoad VideoFacts Workload",  # capacity
     "YuvFrames Device",  # cuda
     "Limits Part Lease Poison Prepared RayEngine ScorerSpec Shard Unit",  # engine
-    "MeasureRule Rules",  # gate
+    "MeasureRule Rules AnchorRule",
     "Exact LongestEdge ShortestEdge TileGrid TileMultiple Within",  # pixels
     "PatchSettings PixelSettings PlaneSettings",
     "Arm ArmSpec Protocol PhaseGrid WindowGrid Design Effects",
@@ -158,7 +158,7 @@ def big_results(run):
     yield "texts", GeneratedAnswers([["A" * 900] * 50] * 60)
     yield "fused", pf.fuse(logp)
     yield "plan", make_plan("phase-sweep")
-    yield "many arms", make_plan("sampler-sweep", values=pf.samplers.names()[:9] * 9)
+    yield "many arms", make_plan("sampler-sweep", values=pf.samplers.names()[:15])
     yield "clip", pf.Clip(frames, indices, indices / 8.0, indices < 0, grid, None)
     tensors = np.zeros((3, 800, 3, 4, 4), np.float32)
     indices = np.arange(2400).reshape(3, 800)
