@@ -12,6 +12,7 @@
     X(pf_pass)                                                                         \
     X(pf_tiled)                                                                        \
     X(pf_turned)                                                                       \
+    X(pf_tensor)                                                                       \
     X(pf_option_scores)                                                                \
     X(pf_fuse_passes)                                                                  \
     X(pf_resample_counts)                                                              \
@@ -50,6 +51,7 @@ typedef struct pf_device {
     char name[96];
     pid_t owner; /* no other process may use it: CUDA does not survive a fork */
     bool lost;
+    bool prefers_tensor;  /* cores, for resizes whose variant is left to us */
     pthread_mutex_t lock; /* from enter to leave */
     void *context;        /* the primary one, which torch, cupy and cuBLAS use too */
     void *stream;         /* for tables */

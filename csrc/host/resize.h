@@ -13,7 +13,8 @@ typedef enum pf_pixels {
 typedef enum pf_variant {
     PF_VARIANT_AUTO = 0,
     PF_VARIANT_PLAIN, /* one thread a pixel, two launches: the reference */
-    PF_VARIANT_TILED  /* both passes in shared memory, four taps an instruction */
+    PF_VARIANT_TILED, /* both passes in shared memory, four taps an instruction */
+    PF_VARIANT_TENSOR /* the same on tensor cores; not with the vertical pass first */
 } pf_variant;
 
 /* A frame, and where its result goes; device addresses, never overlapping. */
@@ -41,8 +42,9 @@ typedef struct pf_gpu_request {
 
 /* Queues the work on the stream and comes back; the frames and the results must stay
  * until the stream is done. PF_EINVAL for sizes below 1, a picture that the patches do
- * not fill, or a variant that cannot do it (shared memory); PF_EOVERFLOW; PF_ENOMEM (of
- * host or device); PF_EBACKEND, with the reason. */
+ * not fill, or a variant that cannot do it (shared memory, an old device);
+ * PF_EOVERFLOW; PF_ENOMEM (of host or device); PF_EBACKEND, with the reason. AUTO is
+ * TENSOR where the device prefers it, else TILED, and PLAIN where these cannot. */
 PF_NODISCARD pf_status pf_gpu_resize_run(
         pf_device *device, const pf_gpu_request *request, pf_failure *failure);
 

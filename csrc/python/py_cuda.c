@@ -353,7 +353,7 @@ parse_table(PyObject *given, pf_gpu_request *request)
 static int
 parse_variant(const char *name, pf_variant *variant)
 {
-    static const char *const names[] = {"auto", "plain", "tiled"};
+    static const char *const names[] = {"auto", "plain", "tiled", "tensor"};
 
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++) {
         if (strcmp(name, names[i]) == 0) {

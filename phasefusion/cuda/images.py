@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 DType: TypeAlias = Literal["float32", "float16", "bfloat16"]
-Variant: TypeAlias = Literal["auto", "plain", "tiled"]
+Variant: TypeAlias = Literal["auto", "plain", "tiled", "tensor"]
 
 _CODES = {"float32": "f4", "float16": "f2", "bfloat16": "V2", "uint8": "u1"}
 

@@ -30,6 +30,7 @@ REGISTERS = {
     "pf_pass": 64,
     "pf_tiled": 64,
     "pf_turned": 80,
+    "pf_tensor": 128,
     "pf_option_scores": 64,
     "pf_fuse_passes": 64,
     "pf_resample_counts": 64,
@@ -77,6 +78,10 @@ def test_the_instructions_that_were_meant(compiled):
         assert "dp4a.u32.s32" in kernels[name]
         assert "prmt.b32" in kernels[name]
         assert "ld.global.nc.v4.u32" in kernels[name]  # weights
+    assert kernels["pf_tensor"].count("mma.sync.aligned.m16n8k32") == 18
+    assert kernels["pf_tensor"].count(".s32.s8.u8.s32") == 6  # the highest bytes
+    for load in ("ld.global.nc.v4.u32", "st.shared.v4.u32"):
+        assert load in kernels["pf_tensor"]
     for name, body in kernels.items():
         # products and sums are rounded apart, as on the CPU
         assert not re.search(r"\bfma\.rn\.f(32|64)\b", body), name
