@@ -145,7 +145,17 @@ class _File:
         return self.path.is_file()
 
     def read(self, capability: tuple[int, int]) -> bytes:
-        return self.path.read_bytes()
+        image = self.path.read_bytes()
+        if self.path.suffix != ".xz":
+            return image
+        try:
+            import lzma
+
+            return lzma.decompress(image)
+        except ImportError as error:
+            raise ValueError("this Python was built without lzma") from error
+        except (lzma.LZMAError, EOFError) as error:
+            raise ValueError(f"the file is torn: {error}") from error
 
 
 class _Compiled:
@@ -167,7 +177,7 @@ def _images() -> list[_File | _Compiled]:
         return [_Compiled()]
     if wanted is not None:
         return [_File(Path(wanted))]
-    return [_File(KERNELS / "kernels.fatbin"), _Compiled()]
+    return [_File(KERNELS / "kernels.fatbin.xz"), _Compiled()]
 
 
 def _make_ready(driver: Any, ordinal: int) -> Device:
