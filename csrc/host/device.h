@@ -51,7 +51,6 @@ typedef struct pf_device {
     char name[96];
     pid_t owner; /* no other process may use it: CUDA does not survive a fork */
     bool lost;
-    bool prefers_tensor;  /* cores, for resizes whose variant is left to us */
     pthread_mutex_t lock; /* from enter to leave */
     void *context;        /* the primary one, which torch, cupy and cuBLAS use too */
     void *stream;         /* for tables */

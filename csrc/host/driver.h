@@ -59,10 +59,12 @@ typedef uintptr_t pf_device_address;
     X(cuStreamCreate, (void **stream, unsigned flags))                                 \
     X(cuStreamDestroy_v2, (void *stream))                                              \
     X(cuStreamSynchronize, (void *stream))                                             \
+    X(cuStreamIsCapturing, (void *stream, int *status))                                \
     X(cuStreamWaitEvent, (void *stream, void *event, unsigned flags))                  \
     X(cuEventCreate, (void **event, unsigned flags))                                   \
     X(cuEventRecord, (void *event, void *stream))                                      \
     X(cuEventDestroy_v2, (void *event))                                                \
+    X(cuEventElapsedTime, (float *milliseconds, void *begin, void *end))               \
     X(cuPointerGetAttribute, (void *value, int attribute, pf_device_address address))  \
     X(cuLaunchKernel,                                                                  \
             (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,        \

@@ -40,9 +40,9 @@ typedef struct run {
     pf_device *device;
     const pf_gpu_request *request;
     pf_failure *failure;
-    bool tensor;              /* cores are wanted */
-    bool too_wide[MAX_SLICE]; /* for them: jobs of the slice */
-    pf_gpu_frame *frame;      /* (MAX_SLICE,), of the launch that is put together */
+    bool tensor;               /* cores are wanted */
+    bool too_large[MAX_SLICE]; /* for them: jobs of the slice */
+    pf_gpu_frame *frame;       /* (MAX_SLICE,), of the launch that is put together */
     pf_table *down[MAX_SLICE];
     pf_table *across[MAX_SLICE];
 } run;
@@ -404,7 +404,7 @@ kind_of(const run *r, size_t i, const pf_gpu_job *job)
     if (is_turned(r, job)) {
         return KIND_TURNED;
     }
-    return r->tensor && !r->too_wide[i] ? KIND_TENSOR : KIND_TILED;
+    return r->tensor && !r->too_large[i] ? KIND_TENSOR : KIND_TILED;
 }
 
 /* Jobs of a slice that are of that kind. Those that no tile can hold are left to what
@@ -412,7 +412,8 @@ kind_of(const run *r, size_t i, const pf_gpu_job *job)
 static pf_status
 run_kind(run *r, const pf_gpu_job *job, size_t n_job, kind k)
 {
-    const bool only = r->request->variant != PF_VARIANT_AUTO;
+    const bool only = r->request->variant == PF_VARIANT_TILED ||
+                      r->request->variant == PF_VARIANT_TENSOR;
     size_t n = 0;
     tiling chosen = {0};
     pf_status st = PF_OK;
@@ -439,7 +440,7 @@ run_kind(run *r, const pf_gpu_job *job, size_t n_job, kind k)
             st = PF_EINVAL;
         }
         else if (k == KIND_TENSOR) {
-            r->too_wide[i] = true; /* its turn comes */
+            r->too_large[i] = true; /* its turn comes */
         }
         else {
             st = run_plain(r, &job[i]);
@@ -459,11 +460,20 @@ run_slice(run *r, const pf_gpu_job *job, size_t n_job)
         }
         return st;
     }
-    memset(r->too_wide, 0, sizeof r->too_wide);
+    memset(r->too_large, 0, sizeof r->too_large);
     for (kind k = KIND_TENSOR; st == PF_OK && k < N_KIND; k++) {
         st = run_kind(r, job, n_job, k);
     }
     return st;
+}
+
+bool
+pf_gpu_has_sane_sizes(pf_size src, pf_size dst)
+{
+    return src.height_px >= 1 && src.width_px >= 1 && dst.height_px >= 1 &&
+           dst.width_px >= 1 && src.height_px <= PF_AXIS_MAX_PX &&
+           src.width_px <= PF_AXIS_MAX_PX && dst.height_px <= PF_AXIS_MAX_PX &&
+           dst.width_px <= PF_AXIS_MAX_PX;
 }
 
 pf_status
@@ -473,9 +483,10 @@ pf_gpu_resize_queue(
     run r = {.device = device, .request = request, .failure = failure};
     pf_status st = PF_OK;
 
-    r.tensor = request->variant == PF_VARIANT_TENSOR ||
-               (request->variant == PF_VARIANT_AUTO && device->prefers_tensor);
-    if (r.tensor && device->major < TENSOR_MAJOR) {
+    r.tensor = device->major >= TENSOR_MAJOR &&
+               (request->variant == PF_VARIANT_TENSOR ||
+                       request->variant == PF_VARIANT_TENSOR_FIRST);
+    if (request->variant == PF_VARIANT_TENSOR && !r.tensor) {
         return PF_EINVAL;
     }
     r.frame = calloc(MAX_SLICE, sizeof *r.frame);
@@ -494,11 +505,21 @@ pf_gpu_resize_queue(
 pf_status
 pf_gpu_resize_run(pf_device *device, const pf_gpu_request *request, pf_failure *failure)
 {
+    int is_capturing = 0;
     pf_status st = pf_device_enter(device, failure);
 
     if (st != PF_OK) {
         return st;
     }
-    st = pf_gpu_resize_queue(device, request, failure);
+    st = PF_CALL(device->driver, failure, cuStreamIsCapturing, request->stream,
+            &is_capturing);
+    if (st == PF_OK && is_capturing != 0) {
+        st = pf_failure_say(failure,
+                "the stream is being captured into a graph, which would not outlive "
+                "this call; resize on it before or after");
+    }
+    if (st == PF_OK) {
+        st = pf_gpu_resize_queue(device, request, failure);
+    }
     return pf_device_leave(device, st, failure);
 }

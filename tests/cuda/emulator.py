@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from phasefusion.cuda import fallback, runtime
+from phasefusion.cuda import choice, fallback, runtime
 
 ROOT = Path(__file__).parents[2]
 EMULATOR = ROOT / "tests" / "emu"
@@ -97,6 +97,7 @@ def forget() -> None:
     runtime._drivers.clear()
     runtime._devices.clear()
     fallback._fallen_back.clear()
+    choice._settled.clear()
 
 
 class Emulator:
