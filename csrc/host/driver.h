@@ -18,7 +18,10 @@ enum {
     PF_CUDA_UNSUPPORTED_PTX = 222,
     /* the context is lost, and with it everything on the device */
     PF_CUDA_ILLEGAL_ADDRESS = 700,
-    PF_CUDA_LAUNCH_FAILED = 719
+    PF_CUDA_CONTEXT_IS_DESTROYED = 709,
+    PF_CUDA_LAUNCH_FAILED = 719,
+    /* what a graph cannot hold */
+    PF_CUDA_CAPTURE_UNSUPPORTED = 900
 };
 
 /* Why a call failed, for the message of an exception. */

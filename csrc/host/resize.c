@@ -517,6 +517,7 @@ pf_gpu_resize_run(pf_device *device, const pf_gpu_request *request, pf_failure *
         st = pf_failure_say(failure,
                 "the stream is being captured into a graph, which would not outlive "
                 "this call; resize on it before or after");
+        failure->code = PF_CUDA_CAPTURE_UNSUPPORTED;
     }
     if (st == PF_OK) {
         st = pf_gpu_resize_queue(device, request, failure);

@@ -26,7 +26,7 @@ __all__ = ["Device", "device", "is_available", "translated", "why"]
 
 #: Codes of the driver for images that another compiler might make right.
 _WRONG_IMAGE = {200, 209, 218, 222}
-_LOST = {700, 719}
+_LOST = {700, 709, 719}
 
 #: Kernels and their sources, put here by the build.
 KERNELS = Path(__file__).with_name("kernels")

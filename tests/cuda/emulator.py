@@ -163,6 +163,11 @@ class Emulator:
         self.leave()
         return int(handle.value or 0)
 
+    def destroy(self, stream: int) -> None:
+        self.enter()
+        self._call("cuStreamDestroy_v2", ctypes.c_void_p(stream))
+        self.leave()
+
     def synchronize_all(self) -> None:
         self.enter()
         self._call("cuCtxSynchronize")
