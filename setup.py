@@ -191,10 +191,12 @@ core += ["python/py_stats.c", "python/py_resample.c"]
 core += ["base/*.c", "grid/*.c", "posterior/*.c", "stats/*.c"]
 cuda = ["python/py_cuda*.c", "base/*.c", "host/*.c", "video/colour*.c"]
 cuda += [f"frames/{name}.c" for name in ("filter", "passes", "patches*")]
+# Few use it, and all carry it.
+small = {"extra_compile_args": ["-g0", "-Os"], "extra_link_args": ["-s"]}
 modules = [
     extension("_core", core),
     extension("_frames", ["python/py_frames*.c", "base/*.c", "frames/*.c"]),
-    extension("_cuda", cuda, libraries=["dl"], extra_compile_args=["-g0", "-Os"]),
+    extension("_cuda", cuda, libraries=["dl"], **small),
 ]
 ffmpeg, reason = ffmpeg_flags()
 if ffmpeg is None:
