@@ -2,7 +2,7 @@
 
 Environment: ``PHASEFUSION_CUDA_DRIVER`` is the driver library to open instead of
 ``libcuda.so.1``, ``PHASEFUSION_CUDA_IMAGE`` a file with kernels to load instead of the
-packaged ones.
+packaged ones (packed, when its name ends in .xz).
 """
 
 from __future__ import annotations
