@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     from phasefusion import subtitles as subtitles
     from phasefusion import tinyvlm as tinyvlm
     from phasefusion import video as video
-    from phasefusion.anchors import Anchor, WindowGrid, anchor_grid, find_anchor
+    from phasefusion.anchors import (
+        Anchor,
+        AnchorRule,
+        WindowGrid,
+        anchor_grid,
+        find_anchor,
+    )
     from phasefusion.answers import parse_answer
     from phasefusion.cache import FrameCache
     from phasefusion.compare import Comparison, compare
@@ -46,6 +52,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Anchor": "anchors",
+    "AnchorRule": "anchors",
     "Clip": "video",
     "Comparison": "compare",
     "FrameCache": "cache",
@@ -81,6 +88,7 @@ _MODULES |= {"anchors", "cuda", "datasets", "harness", "monitor"}
 
 __all__ = [
     "Anchor",
+    "AnchorRule",
     "Clip",
     "Comparison",
     "FrameCache",

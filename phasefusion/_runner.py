@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._arm_grids import part_of, shown_grids
 from phasefusion._checks import warn
 from phasefusion._passes import NO_ANSWER, Answered, has_repeats
-from phasefusion._sampled import SampledGrid
 from phasefusion._scorer_checks import forget_other_runs, takes_many
 from phasefusion._video_checks import lost_frames
 from phasefusion._video_fit import Fit, SizeRule
+from phasefusion.anchors.rule import AnchoredGrid
 from phasefusion.datasets import Item
 from phasefusion.errors import (
     FallbackWarning,
@@ -99,7 +100,7 @@ def read_span(
         lost = _lost(item, info, on_error)
         return Span(clips, info.n_frames, info.duration_s, lost)
     with Video(item.video, threads=threads) as video:
-        first, last = _part(item, video)
+        first, last = part_of(item, video)
         clips = video._read_part(grids, Fit(size), first, last)
         assert clips[0].span_s is not None
         lost = _lost(item, video.info, on_error)
@@ -114,48 +115,6 @@ def _lost(item: Item, info: VideoInfo, on_error: Literal["mark", "raise"]) -> st
             f'{item.video}: {lost}; on_error="mark" scores what is there and marks it'
         )
     return lost
-
-
-def _part(item: Item, video: Video) -> tuple[int, int]:
-    """Return the first frame that is asked about, and the first one after them."""
-    times_s = video.times_s - video.info.start_s
-    first, last = 0, len(video)
-    if item.start is not None:
-        first = int(np.searchsorted(times_s, item.start))
-    if item.end is not None:
-        last = int(np.searchsorted(times_s, item.end))
-    if first >= last:
-        raise VideoError(
-            f"{item.video}: no frame begins between start {item.start} s and end "
-            f"{item.end} s; the video lasts {video.info.duration_s:.3f} s"
-        )
-    return first, last
-
-
-def sampled_grids(
-    item: Item, arms: Sequence[Arm], threads: int
-) -> list[SampledGrid | GridError]:
-    """Ask the sampler of every arm for its frames of the video, or of the part.
-
-    Raises
-    ------
-    FileNotFoundError, VideoError
-        As `read_span`.
-    """
-    with Video(item.video, threads=threads) as video:
-        first, last = _part(item, video)
-        n_frames, fps = last - first, video.info.fps
-        if fps is None:
-            fps = Fraction(len(video) / max(video.info.duration_s, 1e-9))
-    found: list[SampledGrid | GridError] = []
-    for arm in arms:
-        assert arm.sampler is not None
-        assert arm.grid is not None
-        try:
-            found.append(SampledGrid(arm.sampler, n_frames, arm.grid.budget, fps))
-        except GridError as error:
-            found.append(error)
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +164,8 @@ class Task:
             phase = Fraction(s + grid.origin) / found["n_phases"]
             found["origin"] = list(grid.origin.as_integer_ratio())
             found["phase"] = list(phase.as_integer_ratio())
+        if isinstance(grid, AnchoredGrid):
+            found["anchor"] = grid.record(whole=s == 0)
         if has_repeats(item):
             found["same_options"] = list(same)
         if item.strata:
@@ -276,6 +237,7 @@ class Runner:
     def plan(self, items: Sequence[Item]) -> tuple[int, int, list[list[Item]]]:
         """Count passes, in all and on disk, and group by video what has some left."""
         groups: dict[tuple[Any, ...], list[Item]] = {}
+        rules = {arm.anchor for arm in self.arms if arm.anchor is not None}
         total = done = 0
         for item in items:
             left = [self._left(item, arm) for arm in self.arms]
@@ -285,7 +247,9 @@ class Runner:
             done += n_planned - n_left
             if n_left:
                 # origins are drawn by video_id
-                key = (item.video, item.video_id, item.start, item.end)
+                key: tuple[Any, ...] = (item.video, item.video_id)
+                key += (item.start, item.end)
+                key += tuple(rule.request(item) for rule in rules)
                 groups.setdefault(key, []).append(item)
         return total, done, list(groups.values())
 
@@ -332,7 +296,9 @@ class Runner:
             return
         begin_s = time.perf_counter()
         try:
-            shown = self._grids(group[0], seeing)
+            shown = shown_grids(
+                group[0], seeing, self.seed, self.threads, self.on_error
+            )
             usable = [(arm, grid) for arm, grid in shown if isinstance(grid, PhaseGrid)]
             span = None
             if usable:
@@ -366,25 +332,6 @@ class Runner:
                     task = Task(item, arm, grid, clip, *facts)
                     blocks += self._blocks(task, clip, advance)
         self._score_blocks(blocks, advance)
-
-    def _grids(
-        self, item: Item, arms: Sequence[Arm]
-    ) -> list[tuple[Arm, PhaseGrid | GridError]]:
-        """Return what of the video each arm is shown, or why its sampler refuses."""
-        sampling = [arm for arm in arms if arm.sampler is not None]
-        sampled: Mapping[Arm, PhaseGrid | GridError] = {}
-        if sampling:
-            grids = sampled_grids(item, sampling, self.threads)
-            sampled = dict(zip(sampling, grids, strict=True))
-        found = []
-        for arm in arms:
-            drawn = arm.grid_of(item.video_id, self.seed)
-            assert drawn is not None
-            grid = sampled.get(arm, drawn)
-            if isinstance(grid, GridError) and self.on_error == "raise":
-                raise GridError(f"{item.video}: {grid}")
-            found.append((arm, grid))
-        return found
 
     def _blind_blocks(self, item: Item, arms: Sequence[Arm]) -> list[Block]:
         """Return what is to be scored of one item without its video."""

@@ -31,6 +31,7 @@ from phasefusion.records import RunWriter, read_passes
 from phasefusion.video import CacheArgument
 
 if TYPE_CHECKING:
+    from phasefusion.anchors import AnchorRule
     from phasefusion.grid import By, Origin, Short
     from phasefusion.progress import Listener
     from phasefusion.protocols.arms import Arm, Value
@@ -93,6 +94,7 @@ def evaluate(
     cache: CacheArgument = None,
     shard: Shard | str | None = None,
     engine: EngineArgument = "local",
+    anchor: AnchorRule | None = None,
 ) -> Run:
     """Score every question in every arm, phase and option order of a protocol.
 
@@ -159,6 +161,9 @@ def evaluate(
     engine : {"local", "ray"} or RayEngine, default "local"
         Where passes are made: in this process, or by the workers of a Ray cluster, for
         which `scorer` may be a `ScorerSpec` or a function that makes a scorer.
+    anchor : AnchorRule, optional
+        Where the windows of the protocol "anchored" are; by default where the codec
+        sees most motion, else where colours change most, else in the middle.
 
     Returns
     -------
@@ -198,8 +203,11 @@ def evaluate(
         dense=dense,
         seed=seed,
         values=values,
+        anchor=anchor,
     )
     items, source = _questions(questions)
+    if anchor is not None:
+        anchor.check(items)
     chosen: Sequence[Item] = items[:limit]
     about: dict[str, Any] = {"questions": source}
     if shard is not None:

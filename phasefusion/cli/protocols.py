@@ -98,6 +98,8 @@ def print_plan(
 
     plan = make_plan(**settings)
     items = list(questions)[:limit]
+    if settings.get("anchor") is not None:
+        settings["anchor"].check(list(questions))
     cost = plan.cost([len(item.options) for item in items])
     if as_json:
         print(json.dumps(_to_dict(plan, cost)))

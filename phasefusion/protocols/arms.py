@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from phasefusion import samplers
 from phasefusion._random import fnv1a64, splitmix64
+from phasefusion.anchors.rule import AnchorRule
 from phasefusion.errors import GridError
 from phasefusion.grid import PhaseGrid
 
@@ -48,6 +49,9 @@ class ArmSpec:
         Number of the random origin, drawn for every video.
     reallocates : bool
         Scored in a second stage, on the questions with the lowest margins alone.
+    anchored : bool
+        On grids in a window at an anchor of each video, from the left end of its steps,
+        so that the first frame is the one at the anchor.
     """
 
     grid: GridName
@@ -61,6 +65,7 @@ class ArmSpec:
     run: int = 0
     draw: int | None = None
     reallocates: bool = False
+    anchored: bool = False
 
     def varied(self, varies: Varies, value: Value) -> ArmSpec:
         """Return the arm with another value of what the protocol varies."""
@@ -90,6 +95,8 @@ class Arm:
         As in `ArmSpec`; with a sampler, the grid says the budget alone.
     share : Fraction
         Of the questions, those with the lowest margins; 1 is all of them.
+    anchor : AnchorRule or None
+        Where the window is that the grid is laid into; None for the whole clip.
     """
 
     name: str
@@ -100,6 +107,7 @@ class Arm:
     run: int = 0
     draw: int | None = None
     share: Fraction = Fraction(1)
+    anchor: AnchorRule | None = None
 
     @property
     def n_phases(self) -> int:
@@ -139,6 +147,8 @@ class Arm:
                 found["origin"] = None  # every video has its own
         if self.share != 1:
             found["share"] = list(self.share.as_integer_ratio())
+        if self.anchor is not None:
+            found["anchor"] = self.anchor.to_dict()
         return found | self.facts()
 
     def grid_of(self, video_id: str, seed: int) -> PhaseGrid | None:
@@ -184,11 +194,15 @@ def drawn_shift(video_id: str, draw: int, seed: int) -> Fraction:
 
 
 def build_arms(
-    specs: Sequence[ArmSpec], grid: PhaseGrid, dense: int
+    specs: Sequence[ArmSpec],
+    grid: PhaseGrid,
+    dense: int,
+    anchor: AnchorRule | None = None,
 ) -> tuple[Arm, ...]:
     """Make the arms that have passes of their own: unmoved first, then moved.
 
-    A single pass that is one of the phase views is not made twice.
+    A single pass that is one of the phase views is not made twice. Anchored arms go by
+    `anchor`, or by the whole chain of methods without one.
 
     Raises
     ------
@@ -201,16 +215,24 @@ def build_arms(
             arm
             for spec in specs
             if spec.twin or not shifted
-            for arm in _arms_of(spec, grid, dense, shifted)
+            for arm in _arms_of(spec, grid, dense, shifted, anchor)
         ]
         found += [arm for arm in made if not any(_is_view(arm, one) for one in made)]
     return tuple(found)
 
 
 def _arms_of(
-    spec: ArmSpec, grid: PhaseGrid, dense: int, shifted: bool
+    spec: ArmSpec,
+    grid: PhaseGrid,
+    dense: int,
+    shifted: bool,
+    anchor: AnchorRule | None,
 ) -> Iterator[Arm]:
     chosen = _grid(spec, grid, dense)
+    if spec.anchored and chosen is not None:
+        chosen = PhaseGrid(
+            chosen.budget, chosen.phases, "left", by=chosen.by, short=chosen.short
+        )
     if spec.sampler is not None:
         samplers.get(spec.sampler)
     yield Arm(
@@ -222,6 +244,7 @@ def _arms_of(
         run=spec.run,
         draw=spec.draw,
         share=_share(grid.budget, dense) if spec.reallocates else Fraction(1),
+        anchor=(anchor or AnchorRule()) if spec.anchored else None,
     )
 
 

@@ -18,6 +18,7 @@ from phasefusion.protocols.cost import Cost, cost_of
 from phasefusion.protocols.registry import OrdersName, Protocol, get
 
 if TYPE_CHECKING:
+    from phasefusion.anchors.rule import AnchorRule
     from phasefusion.grid import By, Origin, Short
 
 
@@ -100,6 +101,7 @@ def make_plan(
     dense: int = 32,
     seed: int = 0,
     values: Sequence[Value] | None = None,
+    anchor: AnchorRule | None = None,
 ) -> Plan:
     """Say what a protocol will score, with the arguments of `evaluate`.
 
@@ -108,7 +110,7 @@ def make_plan(
     protocol : str or Protocol
     budget, phases, origin, by, short
         The phase grid, as in `PhaseGrid`.
-    orders, n_orders, dense, seed, values
+    orders, n_orders, dense, seed, values, anchor
         As in `evaluate`.
 
     Returns
@@ -133,13 +135,18 @@ def make_plan(
     grid = PhaseGrid(budget, n_phases, origin, by=by, short=short)
     reference = {"budget": grid.budget, "phases": grid.phases}.get(chosen.varies or "")
     specs = chosen.specs(values, reference=reference)
+    if anchor is not None and not any(spec.anchored for spec in specs):
+        raise DatasetError(
+            f"protocol {chosen.name!r} has no anchored arm, so it takes no anchor; "
+            'protocol "anchored" has'
+        )
     has_dense = any(spec.grid == "dense" for spec in specs)
     settings = _order_settings(orders or chosen.orders, n_orders, seed)
     return Plan(
         chosen,
         grid,
         dense if has_dense else None,
-        build_arms(specs, grid, dense),
+        build_arms(specs, grid, dense, anchor),
         settings,
     )
 

@@ -7,6 +7,7 @@ import pytest
 from pixel_scorer import PixelScorer, make_questions
 
 import phasefusion as pf
+from phasefusion.anchors import AnchorRule
 from phasefusion.datasets import load_questions
 from phasefusion.errors import DatasetError, GridError, ScoringError
 from phasefusion.evaluate import evaluate
@@ -41,6 +42,8 @@ def questions(tmp_path_factory):
 
 
 def run(questions, out, protocol, scorer=None, **options):
+    if protocol == "anchored":
+        options = {"anchor": AnchorRule(window="1/2")} | options
     options = {"values": VALUES.get(protocol)} | options
     return evaluate(
         questions,
@@ -156,6 +159,8 @@ def test_protocols_say_what_they_reproduce():
     ("protocol", "options", "message"),
     [
         ("quick", {"values": [2]}, "'quick' varies nothing"),
+        ("budget-sweep", {"values": [8, 8]}, r"each once, not \[8, 8\]"),
+        ("sampler-sweep", {"values": ["left", "left"]}, "each once"),
         ("budget-sweep", {"values": []}, "takes frames a pass as values"),
         ("budget-sweep", {"values": [4, 0]}, r"at least 1, not \[4, 0\]"),
         ("budget-sweep", {"values": ["left"]}, "takes frames a pass as values"),

@@ -113,6 +113,19 @@ class Study:
         found = [self.arm(name) for name in dict.fromkeys(names)]
         return [one for one in found if one is not None]
 
+    def counts(self, name: str) -> NDArray[np.int64]:
+        """Count the passes of every item on an unmoved arm, shape (n,)."""
+        chosen = (self._passes.arm == name) & ~self._passes.shifted
+        found = np.bincount(self._passes.item[chosen], minlength=len(self.items))
+        return found.astype(np.int64)
+
+    def budgets(self, name: str) -> NDArray[np.int64]:
+        """Most frames of a pass of an unmoved arm, by item; -1 where not known."""
+        chosen = (self._passes.arm == name) & ~self._passes.shifted
+        found = np.full(len(self.items), -1, np.int64)
+        np.maximum.at(found, self._passes.item[chosen], self._passes.budget[chosen])
+        return found
+
     def _made(self, name: str, shifted: bool) -> ArmPasses | None:
         passes = self._passes
         chosen = (passes.arm == name) & (passes.shifted == shifted)
