@@ -166,6 +166,8 @@ def stage_streams(keep: Keep) -> dict[str, Any]:
 
 def stage_scores(keep: Keep) -> dict[str, Any]:
     """Posteriors, distances, and the two products of cuBLAS."""
+    if not isinstance(cases.space(), cases.TorchSpace):
+        return {"skipped": "no torch with this GPU", "wrong": []}
     import torch
 
     from phasefusion import _core, _frames, cuda

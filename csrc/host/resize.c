@@ -107,6 +107,13 @@ odd(int64_t n_word)
     return n_word | 1;
 }
 
+/* Whether frame i is of the same sizes as the one before it. */
+static bool
+is_as_before(const run *r, size_t i)
+{
+    return i > 0 && r->down[i] == r->down[i - 1] && r->across[i] == r->across[i - 1];
+}
+
 /* Shared memory for n frames at that tile. */
 static tiling
 measure(const run *r, size_t n, bool turned, int tile)
@@ -117,7 +124,7 @@ measure(const run *r, size_t n, bool turned, int tile)
         const pf_table *first = turned ? r->down[i] : r->across[i];
         const pf_table *second = turned ? r->across[i] : r->down[i];
 
-        if (i > 0 && r->down[i] == r->down[i - 1] && r->across[i] == r->across[i - 1]) {
+        if (is_as_before(r, i)) {
             continue;
         }
         const int64_t stage = odd(pf_tables_span(first, PF_GPU_LANES, 1));
@@ -151,6 +158,9 @@ measure_tensor(const run *r, size_t n, int tile, int stage_lines)
 
     t.stage_words = odd_fours(done_words); /* the finished tile goes there */
     for (size_t i = 0; i < n; i++) {
+        if (is_as_before(r, i)) {
+            continue;
+        }
         const int64_t groups = PF_GPU_LANES / PF_GPU_GROUP;
         const int64_t read =
                 pf_tables_span(r->across[i], groups, PF_GPU_STEP_WORDS) + 1;

@@ -71,7 +71,7 @@ def test_without_a_gpu_it_says_so(tmp_path, required, code):
 
 
 def test_all_is_right_on_the_emulated_device(tmp_path, there):
-    stages = ["correct", "nvrtc", "streams", "sanitizer", "ncu"]
+    stages = ["correct", "nvrtc", "streams", "scores", "sanitizer", "ncu"]
     code, said, found = check(tmp_path, "--only", *stages, CUEMU_LAZY="1", **there)
     assert code == 0, said
     assert said.rstrip().endswith("right")
@@ -81,6 +81,7 @@ def test_all_is_right_on_the_emulated_device(tmp_path, there):
     assert found["streams"] == {"cases": 8, "wrong": [], **seconds(found["streams"])}
     assert found["nvrtc"]["skipped"] == "no NVRTC"
     assert found["sanitizer"]["skipped"] == "no compute-sanitizer"
+    assert found["scores"]["skipped"] == "no torch with this GPU"
     assert found["ncu"]["skipped"] == "no ncu"
 
 
