@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import enum
 import importlib
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
+from types import GenericAlias
 from typing import Any, Literal, get_args, get_origin
 
 import typer
@@ -61,13 +63,22 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _api() -> Iterator[str]:
+    top = {name: _module_of(name) for name in _top_level()}
+    elsewhere = {module for modules in MODULES.values() for module in modules}
     yield "# Python\n"
     yield (
         "Names are public where they stand here, and keep their meaning as "
-        "[versions](../versions.md) says. Everything is reached from its module; what is "
-        "used most, from `phasefusion` itself:\n"
+        "[versions](../versions.md) says. Everything is reached from its module; what "
+        "is used most, from `phasefusion` itself: "
+        + ", ".join(f"`{name}`" for name in top)
+        + ".\n"
     )
-    yield from _list("phasefusion", _top_level())
+    yield from _list("phasefusion", [n for n, m in top.items() if m not in elsewhere])
+    yield "```{eval-rst}"
+    yield ".. autoclass:: phasefusion.evaluate::Run\n"
+    yield "   .. automethod:: passes\n"
+    yield "   .. automethod:: report\n"
+    yield "```\n"
     for heading, modules in MODULES.items():
         yield f"\n## {heading}\n"
         for name in modules:
@@ -81,11 +92,15 @@ def _top_level() -> list[str]:
     import phasefusion
 
     return [
-        name
-        for name in phasefusion.__all__
-        if name == "evaluate" or not hasattr(getattr(phasefusion, name), "__path__")
-        if callable(getattr(phasefusion, name))
+        name for name in phasefusion.__all__ if callable(getattr(phasefusion, name))
     ]
+
+
+def _module_of(name: str) -> str:
+    """Return the public module that has a name of the package."""
+    import phasefusion
+
+    return phasefusion._HOME[name]
 
 
 def _documented(module: Any) -> list[str]:
@@ -95,9 +110,13 @@ def _documented(module: Any) -> list[str]:
         for name, value in vars(module).items()
         if getattr(value, "__module__", "") == module.__name__ and name[0] != "_"
     ]
-    return [name for name in public if getattr(getattr(module, name), "__doc__", None)
-            and callable(getattr(module, name))
-            and hasattr(getattr(module, name), "__qualname__")]
+    values = {name: getattr(module, name) for name in public}
+    return [
+        name
+        for name, value in values.items()
+        if inspect.isclass(value) or inspect.isroutine(value)
+        if not isinstance(value, GenericAlias)
+    ]
 
 
 def _list(module: str, names: list[str]) -> Iterator[str]:

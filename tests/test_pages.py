@@ -1,8 +1,8 @@
 """Every block of commands and of Python on the pages is run as it stands there.
 
 A block that cannot be run everywhere has a comment above it that says what it needs
-(``<!-- needs: ray -->``) or why it is not run (``<!-- not run: downloads a model -->``).
-Pages stand in a folder with what they speak of: a question file, clips, a scorer, runs.
+(``<!-- needs: ray -->``) or why it is not run (``<!-- not run: needs a server -->``).
+Pages stand in a folder with what they speak of: questions, clips, a scorer, runs.
 """
 
 from __future__ import annotations
@@ -93,6 +93,7 @@ def first_place(tmp_path_factory):
     """What pages speak of: questions, a scorer, clips, runs, programs."""
     folder = tmp_path_factory.mktemp("place")
     make_questions(folder, n_clips=3, per_clip=2)
+    shutil.copy(folder / "questions.jsonl", folder / "moved.jsonl")
     shutil.copy(tinyvlm.questions_path().parent / "clip-000.mp4", folder / "clip.mp4")
     (folder / "mine.py").write_text("from pixel_scorer import make\n")
     for name in ("a", "b"):  # of which some pages speak
