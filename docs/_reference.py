@@ -51,9 +51,12 @@ MODULES = {
 
 def write(folder: Path) -> None:
     """Write the pages, where they are not there already."""
-    folder.mkdir(exist_ok=True)
-    _replace(folder / "api.md", "\n".join(_api()))
+    (folder / "api").mkdir(parents=True, exist_ok=True)
     _replace(folder / "commands.md", "\n".join(_commands()))
+    _replace(folder / "api.md", "\n".join(_api()))
+    for modules in MODULES.values():
+        for name in modules:
+            _replace(folder / "api" / f"{name}.md", "\n".join(_module_page(name)))
 
 
 def _replace(path: Path, text: str) -> None:
@@ -73,19 +76,34 @@ def _api() -> Iterator[str]:
         + ", ".join(f"`{name}`" for name in top)
         + ".\n"
     )
-    yield from _list("phasefusion", [n for n, m in top.items() if m not in elsewhere])
-    yield "```{eval-rst}"
-    yield ".. autoclass:: phasefusion.evaluate::Run\n"
-    yield "   .. automethod:: passes\n"
-    yield "   .. automethod:: report\n"
-    yield "```\n"
     for heading, modules in MODULES.items():
-        yield f"\n## {heading}\n"
-        for name in modules:
-            module = importlib.import_module(f"phasefusion.{name}")
-            yield f"### phasefusion.{name}\n"
-            yield f"{(module.__doc__ or '').strip()}\n"
-            yield from _list(f"phasefusion.{name}", _documented(module))
+        yield f":::{{toctree}}\n:caption: {heading}\n:maxdepth: 1\n"
+        yield from (f"api/{name}" for name in modules)
+        yield ":::\n"
+    yield "```{eval-rst}"
+    for name in (n for n, m in top.items() if m not in elsewhere):
+        yield f".. autofunction:: phasefusion.{name}\n"
+    yield ".. autoclass:: phasefusion.evaluate::Run"
+    yield "   :members:\n"
+    yield "```\n"
+
+
+def _module_page(name: str) -> Iterator[str]:
+    module = importlib.import_module(f"phasefusion.{name}")
+    yield f"# phasefusion.{name}\n"
+    yield "```{eval-rst}"
+    yield f".. automodule:: phasefusion.{name}"
+    yield "   :no-members:\n"
+    yield ".. autosummary::\n"
+    names = _documented(module)
+    yield from (f"   {one}" for one in names)
+    yield ""
+    for one in names:
+        is_class = inspect.isclass(getattr(module, one))
+        kind = "class" if is_class else "function"
+        yield f".. auto{kind}:: {one}"
+        yield "   :members:\n" if is_class else ""
+    yield "```\n"
 
 
 def _top_level() -> list[str]:
@@ -117,15 +135,6 @@ def _documented(module: Any) -> list[str]:
         if inspect.isclass(value) or inspect.isroutine(value)
         if not isinstance(value, GenericAlias)
     ]
-
-
-def _list(module: str, names: list[str]) -> Iterator[str]:
-    yield "```{eval-rst}"
-    yield f".. currentmodule:: {module}\n"
-    yield ".. autosummary::"
-    yield "   :toctree: api\n"
-    yield from (f"   {name}" for name in names)
-    yield "```\n"
 
 
 def _commands() -> Iterator[str]:

@@ -29,7 +29,7 @@ html_copy_source = False
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
-autosummary_generate = True
+autosummary_generate = False
 autodoc_typehints = "none"  # docstrings say types, shapes, dtypes and units
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
