@@ -163,8 +163,20 @@ def _command(command: Any, name: str, level: int) -> Iterator[str]:
         yield "|---|---|---|"
         yield from (_row(one) for one in inner.params if not getattr(one, "hidden", 0))
         yield ""
-        if inner.epilog:
-            yield f"```text\n{inner.epilog.strip()}\n```\n"
+        yield from _epilog(inner.epilog or "")
+
+
+def _epilog(text: str) -> Iterator[str]:
+    """Examples as one block, and what else is said as paragraphs."""
+    parts = [part for part in text.split("\n\n") if part.strip()]
+    commands = [part.strip() for part in parts if part.startswith("phasefusion ")]
+    if commands:
+        yield "```text"
+        yield from commands
+        yield "```\n"
+    for part in parts:
+        if part.strip() not in (*commands, "Examples:"):
+            yield f"{_text(part)}\n"
 
 
 def _row(one: Any) -> str:
