@@ -8,6 +8,7 @@ Pages stand in a folder with what they speak of: questions, clips, a scorer, run
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ from pathlib import Path
 import pytest
 from pixel_scorer import PixelScorer, make_questions
 
-from phasefusion import tinyvlm
+from phasefusion import stats, tinyvlm
 from phasefusion.evaluate import evaluate
 from phasefusion.records import iter_passes, pass_key
 
@@ -201,3 +202,12 @@ def test_shards_launchers_and_ray_made_one_run(places):
         for path in made
     ]
     assert all(passes == found[0] for passes in found)
+
+
+def test_every_statistic_stands_on_the_page():
+    page = (ROOT / "docs" / "statistics.md").read_text()
+    named = set(re.findall(r"`(?:fusion\.)?([a-z_0-9]+)`", page))
+    functions = {n for n in stats.__all__ if inspect.isroutine(getattr(stats, n))}
+    assert functions <= named, functions - named
+    in_tables = set(re.findall(r"^\| `([a-z_0-9]+)`", page, re.MULTILINE))
+    assert in_tables <= functions, in_tables - functions
