@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from phasefusion._install import remedy
@@ -26,6 +27,8 @@ FFMPEG = {
     "libavutil": "57.28",
     "libswscale": "6.7",
 }
+#: Compiled kernels, as setup.py names them.
+CUDA_IMAGE = "kernels.fatbin.xz"
 _PKG_CONFIG_TIMEOUT_S = 20
 _PACKAGES = ("numpy", "scipy", "orjson", "rich", "typer", "jinja2")
 _OPTIONAL = ("torch", "transformers")
@@ -69,12 +72,84 @@ def describe() -> dict[str, dict[str, Any] | None]:
             "platform": platform.platform(),
             "cpus": len(os.sched_getaffinity(0)),
             "ffmpeg": _ffmpeg_versions(),
+            "ffmpeg_origin": _ffmpeg_origin(),
+            "instructions": _instructions(),
+            "cuda_image": has_cuda_image(),
         },
         "modules": modules,
         "cuda": _cuda(missing),
         "packages": packages,
         "missing": missing,
     }
+
+
+def build_lines() -> list[str]:
+    """Say in a few lines what this installation is, for reports of faults.
+
+    Returns
+    -------
+    list of str
+        The first is ``phasefusion`` and the version; then Python and NumPy, FFmpeg and
+        whose it is, instruction set, and whether kernels for GPUs were compiled.
+
+    Examples
+    --------
+    >>> build_lines()[0] == f"phasefusion {__import__('phasefusion').__version__}"
+    True
+    """
+    from phasefusion import __version__
+
+    ffmpeg, origin = _ffmpeg_versions(), _ffmpeg_origin()
+    decoding = "none, so videos cannot be decoded"
+    if ffmpeg is not None:
+        decoding = ffmpeg["release"] + ("" if origin is None else f", {origin}")
+    image = "built" if has_cuda_image() else "not built, made by NVRTC where it is"
+    return [
+        f"phasefusion {__version__}",
+        f"Python {platform.python_version()}, NumPy {metadata.version('numpy')}",
+        f"FFmpeg {decoding}",
+        f"instruction set {_instructions() or 'unknown: _frames is not built'}",
+        f"CUDA image {image}",
+    ]
+
+
+def has_cuda_image() -> bool:
+    """Say whether kernels for GPUs were compiled when phasefusion was built.
+
+    Returns
+    -------
+    bool
+        Without them NVRTC makes them at first use, where it is installed.
+    """
+    return (Path(__file__).parent / "cuda" / "kernels" / CUDA_IMAGE).is_file()
+
+
+def _instructions() -> str | None:
+    """Name the instruction set that the kernels use here; None without them."""
+    try:
+        from phasefusion._frames import cpu_level
+    except ImportError:
+        return None
+    return cpu_level()
+
+
+def _ffmpeg_origin() -> str | None:
+    """Say whose FFmpeg is loaded: that of the wheel, or of the system.
+
+    None without decoding, and where the kernel does not tell what is loaded.
+    """
+    if _ffmpeg_versions() is None:
+        return None
+    try:
+        maps = Path("/proc/self/maps").read_text(errors="surrogateescape")
+    except OSError:
+        return None
+    loaded = [line.split(maxsplit=5)[-1] for line in maps.splitlines()]
+    ours = [path for path in loaded if Path(path).name.startswith("libavcodec")]
+    if not ours:
+        return None
+    home = Path(__file__).resolve().parents[1]
+    return "bundled" if Path(ours[0]).is_relative_to(home) else "the system's"
 
 
 def why_no_ffmpeg() -> str:

@@ -23,8 +23,9 @@ def follow(total: int, done: int, show: bool | Listener | None) -> Iterator[Adva
     total, done : int
         Passes in all, and those that were there before.
     show : bool, callable or None
-        None shows a bar on a terminal or in a notebook, and elsewhere a plain line on
-        stderr every half minute; False shows nothing; a callable gets the numbers.
+        None shows a bar in a notebook or on a terminal that can move its cursor, and
+        elsewhere a plain line on stderr every half minute; False shows nothing; a
+        callable gets the numbers.
 
     Yields
     ------
@@ -39,7 +40,8 @@ def follow(total: int, done: int, show: bool | Listener | None) -> Iterator[Adva
         from rich.console import Console
 
         console = Console(stderr=True)
-        if console.is_terminal or console.is_jupyter:
+        able = console.is_terminal and not console.is_dumb_terminal
+        if able or console.is_jupyter:
             with _bar(console, total, done) as advance:
                 yield advance
         else:

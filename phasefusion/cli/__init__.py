@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -28,17 +29,33 @@ from phasefusion.cli import running as running
 from phasefusion.cli import sharding as sharding
 from phasefusion.cli import showing as showing
 from phasefusion.cli import simulating as simulating
-from phasefusion.cli.application import BAD_USE, app
+from phasefusion.cli.application import BAD_USE, app, one_line
 from phasefusion.errors import PhaseFusionError, PhaseFusionWarning
 
 __all__ = ["app", "main"]
 
 
+#: What every usage error is, in every Typer.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[2]
+_INTERRUPTED = 130
+_HINTS = {
+    errno.ENOENT: "check the path",
+    errno.EACCES: "check who may read and write it",
+    errno.EPERM: "check who may read and write it",
+    errno.EROFS: "name a place that can be written to",
+    errno.EISDIR: "name a file, not a folder",
+    errno.ENOTDIR: "name a folder, not a file",
+    errno.EEXIST: "remove it, or name another place",
+    errno.ENOSPC: "make room, or name another place",
+    errno.ENAMETOOLONG: "give it a shorter name",
+}
+
+
 def _version(wanted: bool) -> None:
     if wanted:
-        from phasefusion import __version__
+        from phasefusion.info import build_lines
 
-        print(f"phasefusion {__version__}")
+        print(*build_lines(), sep="\n")
         raise typer.Exit
 
 
@@ -46,7 +63,12 @@ def _version(wanted: bool) -> None:
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show it."),
+        typer.Option(
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Show the version and how it was built.",
+        ),
     ] = False,
 ) -> None:
     pass
@@ -62,7 +84,7 @@ def _show_warning(plain: Callable[..., None]) -> Callable[..., None]:
         **more: Any,
     ) -> None:
         if issubclass(category, PhaseFusionWarning):
-            print(f"phasefusion: warning: {message}", file=sys.stderr)
+            print(f"phasefusion: warning: {one_line(str(message))}", file=sys.stderr)
         else:
             plain(message, category, filename, lineno, *rest, **more)
 
@@ -73,16 +95,43 @@ def main() -> None:
     """Run the command; bad input is one line on stderr and exit status 2."""
     warnings.showwarning = _show_warning(warnings.showwarning)
     try:
-        app()
+        status = app(standalone_mode=False)
     except PhaseFusionError as error:
         _fail(str(error))
+    except _UsageError as error:
+        _fail_usage(error)
+    except (typer.Abort, KeyboardInterrupt):
+        print("phasefusion: stopped", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
     except BrokenPipeError:  # the reader of our output has gone, as in "| head"
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        where = f"{error.filename}: " if error.filename else ""
+        hint = _HINTS.get(error.errno or 0)
+        said = error.strerror or str(error)
+        _fail(where + said + (f"; {hint}" if hint else ""))
+    else:
+        if isinstance(status, int) and status:
+            sys.exit(status)
 
 
-def _fail(message: str) -> None:
-    print(f"phasefusion: error: {message}", file=sys.stderr)
+def _fail_usage(error: Any) -> NoReturn:
+    """Say what was wrong with the words of the command, and where to look."""
+    if type(error).__name__ == "NoArgsIsHelpError":  # the help was shown
+        sys.exit(BAD_USE)
+    said = error.format_message().removesuffix(".").replace("Value error, ", "")
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        said += f"; see {context.command_path} --help"
+    _fail(said)
+
+
+def _fail(message: str) -> NoReturn:
+    first, *more = (line.strip() for line in message.strip().splitlines() or [""])
+    if "Traceback (most recent call last):" in more:  # of a worker of another machine
+        print(*map(one_line, message.splitlines()), sep="\n", file=sys.stderr)
+    elif more:
+        first += (" " if first.endswith(":") else "; ") + "; ".join(more)
+    print(f"phasefusion: error: {one_line(first)}", file=sys.stderr)
     sys.exit(BAD_USE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,6 @@ BAD_USE = 2
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Measure how the sampling phase and the option order move a video model's "
@@ -45,6 +45,21 @@ def examples(*lines: str) -> str:
     return "\n\n".join(["Examples:", *lines])
 
 
+def one_line(text: str) -> str:
+    r"""Show control characters, line ends among them, instead of printing them.
+
+    Examples
+    --------
+    >>> print(one_line("no \x1b[31mfile"))
+    no \x1b[31mfile
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        repr(one)[1:-1] if unicodedata.category(one) == "Cc" else one for one in text
+    )
+
+
 def console() -> Console:
     """Make the console that tables are printed on."""
     from rich.console import Console
@@ -65,5 +80,5 @@ def print_table(
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(one_line(cell)) for cell in row))
     console().print(table)

@@ -126,13 +126,22 @@ _QUESTION_FILE = (
 )
 
 
-def _known_protocol(name: str) -> str:
+def _known_protocol(context: typer.Context, name: str) -> str:
+    if context.resilient_parsing:  # the shell asks what could stand here
+        return name
     from phasefusion.protocols import names  # loads NumPy, which --help does not
 
     if name not in names():
         listed = ", ".join(map(repr, names()))
         raise typer.BadParameter(f"{name!r} is not one of {listed}")
     return name
+
+
+def _protocols_from(incomplete: str) -> list[str]:
+    """Names of protocols for the shell to complete."""
+    from phasefusion.protocols import names
+
+    return [name for name in names() if name.startswith(incomplete)]
 
 
 @app.command(
@@ -176,6 +185,7 @@ def run(
         str,
         typer.Option(
             callback=_known_protocol,
+            autocompletion=_protocols_from,
             metavar="NAME",
             help="What to score: phasefusion protocols lists them.",
         ),

@@ -73,7 +73,8 @@ def test_arms(call, tmp_path):
 def test_bad_use_is_said_in_a_line(call, runs):
     code, _, err = call("compare", runs[0], "none")
     assert code == 2
-    assert err == "phasefusion: error: none: no run here: there is no run.json\n"
+    said = "none: no run here: there is no run.json; check the path"
+    assert err == f"phasefusion: error: {said}\n"
     code, _, err = call("compare", *runs, "--arm", "dense")
     assert code == 2
     assert "has no arm 'dense'; it has single" in err

@@ -2,11 +2,15 @@
 
 import ast
 import importlib
+import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
+import yaml
 
-from phasefusion import info
+import phasefusion
+from phasefusion import _frames, info
 
 SETUP = Path(__file__).parents[2] / "setup.py"
 
@@ -75,3 +79,47 @@ def test_not_built_and_not_loadable_are_told_apart(pkg_config, monkeypatch):
     why = info.describe()["missing"]["_video"]
     assert "libavformat.so.59" in why
     assert "not built" not in why
+
+
+def test_the_version_says_how_it_was_built(call):
+    code, out, err = call("--version")
+    lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert lines == info.build_lines()
+    assert lines[0] == f"phasefusion {phasefusion.__version__}"
+    facts = info.describe()["phasefusion"]
+    assert lines[1] == f"Python {facts['python']}, NumPy {np.__version__}"
+    assert lines[3] == f"instruction set {facts['instructions']}"
+    assert facts["instructions"] == _frames.cpu_level()
+    assert lines[4].startswith("CUDA image ")
+
+
+@pytest.mark.parametrize(
+    ("folder", "origin"),
+    [("site/phasefusion.libs", "bundled"), ("usr/lib", "the system's")],
+)
+def test_whose_ffmpeg_is_loaded(tmp_path, monkeypatch, folder, origin):
+    library = tmp_path / folder / "libavcodec-1a2b.so.59"
+    maps = f"7f00-7f01 r-xp 00000000 fe:00 9   /lib/libc.so.6\n7f02-7f03 r 0 f 1 {library}"
+    real = Path.read_text
+    monkeypatch.setattr(
+        Path,
+        "read_text",
+        lambda self, *a, **k: maps if "maps" in self.name else real(self, *a, **k),
+    )
+    monkeypatch.setattr(info, "_ffmpeg_versions", lambda: {"release": "5.1"})
+    monkeypatch.setattr(info, "__file__", str(tmp_path / "site/phasefusion/info.py"))
+    assert info._ffmpeg_origin() == origin
+    assert info.build_lines()[2] == f"FFmpeg 5.1, {origin}"
+    assert "not built" in info.build_lines()[4]
+    monkeypatch.setattr(info, "_ffmpeg_versions", lambda: None)
+    assert "cannot be decoded" in info.build_lines()[2]
+
+
+def test_the_version_is_in_one_place():
+    found = tomllib.loads((SETUP.parent / "pyproject.toml").read_text())
+    assert found["project"]["dynamic"] == ["version"]
+    where = found["tool"]["setuptools"]["dynamic"]["version"]
+    assert where == {"attr": "phasefusion.__version__"}
+    citation = yaml.safe_load((SETUP.parent / "CITATION.cff").read_text())
+    assert citation["version"] == phasefusion.__version__
