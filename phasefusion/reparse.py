@@ -11,6 +11,7 @@ from typing import Any
 
 from phasefusion._passes import generated_answer
 from phasefusion._results import Result
+from phasefusion._wording import unwritten
 from phasefusion.datasets import Item, load_questions
 from phasefusion.datasets.item import item_hash
 from phasefusion.errors import RecordError
@@ -167,4 +168,4 @@ def _replace(path: Path, data: bytes) -> None:
         os.replace(temporary, path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise RecordError(f"{path}: cannot be written: {error}") from error
+        raise RecordError(unwritten(path, error)) from error

@@ -31,22 +31,24 @@ AnchorOption = Annotated[
     Method | None,
     typer.Option(
         "--anchor",
-        help="Put the grids into a window at an anchor found this way, else in the "
-        "middle; auto tries one way after the other.",
+        help="How anchors are found: else the window of the grids is in the middle; "
+        "auto tries one way after the other.",
     ),
 ]
 Phrase = Annotated[
-    str | None, typer.Option(help="With --anchor, a phrase of the subtitles.")
+    str | None, typer.Option(help="Phrase of subtitles: of the video's, with --anchor.")
 ]
 SubtitleFile = Annotated[
     Path | None,
     typer.Option(
-        "--subtitles", help="With --phrase, a subtitle file instead of the video's."
+        "--subtitles", help="Subtitles: with --phrase, a file instead of the video's."
     ),
 ]
 At = Annotated[
     str | None,
-    typer.Option("--at", help="With --anchor, a time in seconds or as 1:02:03.5."),
+    typer.Option(
+        "--at", help="Time: in the video, with --anchor; seconds or as 1:02:03.5."
+    ),
 ]
 Window = Annotated[
     str | None,
@@ -61,13 +63,13 @@ RunAnchor = Annotated[
     Method | None,
     typer.Option(
         "--anchor",
-        help="With --protocol anchored, how anchors are found, else in the middle; "
+        help="How anchors are found: with --protocol anchored, else in the middle; "
         "auto tries one way after the other.",
     ),
 ]
 RunPhrase = Annotated[
     str | None,
-    typer.Option("--phrase", help="With --anchor, a phrase of all subtitles."),
+    typer.Option("--phrase", help="Phrase of subtitles: of all videos, with --anchor."),
 ]
 PhraseOf = Annotated[
     str | None,
@@ -77,7 +79,9 @@ PhraseOf = Annotated[
 ]
 RunAt = Annotated[
     str | None,
-    typer.Option("--at", help="With --anchor, a time of every video, as 1:02:03.5."),
+    typer.Option(
+        "--at", help="Time: in every video, with --anchor; seconds or as 1:02:03.5."
+    ),
 ]
 AtOf = Annotated[
     str | None,

@@ -15,13 +15,24 @@ if TYPE_CHECKING:
 WRONG = 1
 BAD_USE = 2
 
+# An option of several commands means one thing in all of them: its help is the same up
+# to the colon (tests/cli/test_options.py).
+MARGIN_HELP = "Points that count as no difference, to +-."
+ALPHA_HELP = "Error to allow: the level of the test, a fraction."
+DELTA_HELP = "Chance of a greater error than allowed, a fraction."
+CLUSTER_HELP = (
+    "What dependent items share: auto is the video where several questions are about "
+    "one, else the question. The output says which."
+)
+
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Measure how the sampling phase and the option order move a video model's "
     "multiple-choice answers, and remove the phase by fusing offset grids.",
-    epilog="Start with: phasefusion demo",
+    epilog="Examples:\n\nphasefusion demo\n\nphasefusion run questions.jsonl --model "
+    "path/or/id --out runs/a\n\nphasefusion report runs/a --html",
 )
 
 
@@ -33,6 +44,7 @@ class By(StrEnum):
 
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+MarkdownFlag = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
 Budget = Annotated[int, typer.Option("--budget", "-b", help="Frames a pass.")]
 Phases = Annotated[int, typer.Option("--phases", "-s", help="Offset grids.")]
 Origin = Annotated[

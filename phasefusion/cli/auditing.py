@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from phasefusion.cli.application import WRONG, JsonFlag, app, console, examples
+from phasefusion.cli.application import (
+    WRONG,
+    JsonFlag,
+    MarkdownFlag,
+    app,
+    console,
+    examples,
+)
 from phasefusion.errors import AuditError, UsageError
 
 if TYPE_CHECKING:
@@ -45,11 +52,12 @@ def audit(
         typer.Option(help="Only claims whose id is this, or matches it (* and ?)."),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Claims that cannot be computed fail too.")
+        bool,
+        typer.Option(
+            "--strict", help="Refuse more: claims that cannot be computed fail too."
+        ),
     ] = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the table as Markdown.")
-    ] = False,
+    markdown: MarkdownFlag = False,
     draft: Annotated[
         Path | None,
         typer.Option(
@@ -57,7 +65,8 @@ def audit(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File for --draft.")
+        Path | None,
+        typer.Option("--out", "-o", help="Where to write: the file of --draft."),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from phasefusion.cli.application import JsonFlag, app, console, examples
+from phasefusion.cli.application import DELTA_HELP, JsonFlag, app, console, examples
 
 
 class Target(StrEnum):
@@ -41,18 +41,17 @@ def calibrate(
         Path, typer.Argument(help="Run folder in which all phases were scored.")
     ],
     alpha: Annotated[
-        float, typer.Option(help="Share of answers that may be changed.")
+        float,
+        typer.Option(help="Error to allow: share of answers that may be changed."),
     ] = 0.05,
-    delta: Annotated[
-        float, typer.Option(help="Probability that more are, allowed.")
-    ] = 0.1,
+    delta: Annotated[float, typer.Option(help=DELTA_HELP)] = 0.1,
     target: Annotated[
         Target,
         typer.Option(help="Changed against all phases, or against half a step on."),
     ] = Target.full,
     orders: Annotated[
         PooledOrders,
-        typer.Option(help="Ask in the first option order, or average over all."),
+        typer.Option(help="Option orders: ask in the first, or average over all."),
     ] = PooledOrders.first,
     by_question: Annotated[
         bool,

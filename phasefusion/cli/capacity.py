@@ -42,12 +42,14 @@ _BAD_FIT = 0.5
     "20 --out runs/pilot."
 )
 def capacity(
-    questions: Annotated[Path, typer.Argument(help="JSON, JSONL, CSV or TSV file.")],
+    questions: Annotated[
+        Path, typer.Argument(help="Question file: JSON, JSONL, CSV or TSV.")
+    ],
     like: Annotated[
         Path, typer.Option(help="Run folder whose times and protocol are taken.")
     ],
     workers: Annotated[
-        str, typer.Option(help="Numbers of workers, with commas between.")
+        str, typer.Option(help="Workers: numbers of them, with commas between.")
     ] = "1,2,4,8,16,32,64",
     startup: Annotated[
         float, typer.Option(help="Seconds until a worker has loaded the model.")

@@ -10,7 +10,16 @@ from typing import Annotated
 
 import typer
 
-from phasefusion.cli.application import JsonFlag, app, console, examples
+from phasefusion.cli.application import (
+    ALPHA_HELP,
+    CLUSTER_HELP,
+    MARGIN_HELP,
+    JsonFlag,
+    MarkdownFlag,
+    app,
+    console,
+    examples,
+)
 
 
 class Answers(StrEnum):
@@ -40,7 +49,8 @@ class Unparsed(StrEnum):
         "phasefusion compare runs/a runs/b",
         "phasefusion compare runs/a runs/b --arm single --cluster video",
         "phasefusion compare runs/a runs/a --arm fused --against union",
-        "phasefusion compare runs/a runs/b --items differ.csv --markdown > compare.md",
+        "phasefusion compare runs/a runs/b --save-items differ.csv",
+        "phasefusion compare runs/a runs/b --markdown > compare.md",
     )
 )
 def compare(
@@ -49,36 +59,30 @@ def compare(
     arm: Annotated[
         str | None,
         typer.Option(
-            help="Arm of both: single, 'phase 0', fused, vote, union, dense, or as "
+            help="Arm: of both; single, 'phase 0', fused, vote, union, dense, or as "
             "imported (fused where there is one, else single)."
         ),
     ] = None,
     against: Annotated[
-        str | None, typer.Option(help="Arm of B, where it is another one.")
+        str | None, typer.Option(help="Compare with: another arm, of B.")
     ] = None,
     answer: Annotated[
         Answers, typer.Option(help="Plurality over option orders, or the first.")
     ] = Answers.consensus,
     cluster: Annotated[
         Clusters,
-        typer.Option(
-            help="What dependent items share; auto: the video where several questions "
-            "are about one, else the question. The output says which."
-        ),
+        typer.Option(help=CLUSTER_HELP),
     ] = Clusters.auto,
     unparsed: Annotated[
         Unparsed, typer.Option(help="Texts that name no option.")
     ] = Unparsed.wrong,
-    margin: Annotated[
-        float, typer.Option(help="Points, of the equivalence test.")
-    ] = 2.5,
-    alpha: Annotated[float, typer.Option(help="Of the equivalence test.")] = 0.05,
+    margin: Annotated[float, typer.Option(min=0, max=100, help=MARGIN_HELP)] = 2.5,
+    alpha: Annotated[float, typer.Option(help=ALPHA_HELP)] = 0.05,
     items: Annotated[
-        Path | None, typer.Option(help="CSV file to write, a row a differing item.")
+        Path | None,
+        typer.Option("--save-items", help="CSV file to write, a row a differing item."),
     ] = None,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print Markdown.")
-    ] = False,
+    markdown: MarkdownFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Compare two runs on the same questions: accuracy, answers, and why they differ.

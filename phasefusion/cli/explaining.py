@@ -43,13 +43,13 @@ def saliency(
     run: Annotated[Path, typer.Argument(help="Run folder.")],
     model: Annotated[
         str | None,
-        typer.Option(help="The run's Hugging Face model: a folder or an id."),
+        typer.Option(help="Hugging Face model: the run's, a folder or an id."),
     ] = None,
     scorer: Annotated[
         str | None,
         typer.Option(
-            help="MODULE:NAME or FILE.py:NAME of the run's scorer, which must have a "
-            "method saliency."
+            help="MODULE:NAME or FILE.py:NAME of a scorer: the run's, which must have "
+            "a method saliency."
         ),
     ] = None,
     items: Annotated[
@@ -62,14 +62,16 @@ def saliency(
     ] = None,
     method: Annotated[
         Method,
-        typer.Option(help="Replace frames one at a time, or gradient times pixels."),
+        typer.Option(
+            help="How: replace frames one at a time, or gradient times pixels."
+        ),
     ] = Method.occlusion,
     replace: Annotated[
         Replace,
         typer.Option(help="By the frame before it, or by the mean colour."),
     ] = Replace.neighbour,
     questions: Annotated[
-        Path | None, typer.Option(help="Question file (the one that the run names).")
+        Path | None, typer.Option(help="Question file: (the one that the run names).")
     ] = None,
     device: Annotated[
         str | None, typer.Option(help="torch device of --model, such as cpu or cuda:0.")

@@ -16,8 +16,8 @@ from phasefusion.cli.application import JsonFlag, app, console, examples
     epilog=examples(
         "phasefusion gate runs/released runs/candidate",
         "phasefusion gate runs/released runs/candidate --rules gate.toml",
-        "phasefusion gate runs/released runs/candidate --markdown gate.md "
-        "--junit gate.xml",
+        "phasefusion gate runs/released runs/candidate "
+        "--save-markdown gate.md --save-junit gate.xml",
     )
     + "\n\nExit status 0: pass; 1: roll back; 3: cannot tell, and how many items "
     "would; 2: bad use or bad input, such as runs that were not measured in one way. "
@@ -34,9 +34,11 @@ def gate(
         Path | None, typer.Option(help="TOML file of margins and floors.")
     ] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="Markdown summary to write.")
+        Path | None, typer.Option("--save-markdown", help="Markdown summary to write.")
     ] = None,
-    junit: Annotated[Path | None, typer.Option(help="JUnit XML to write.")] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--save-junit", help="JUnit XML to write.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Judge a candidate: mean accuracy, FPC and OOC must not fall."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from phasefusion.cli.application import JsonFlag, examples
+from phasefusion.cli.application import DELTA_HELP, JsonFlag, examples
 from phasefusion.cli.planning import (
     Alpha,
     By,
@@ -64,8 +64,8 @@ Icc = Annotated[
 ClusterSize = Annotated[
     float | None, typer.Option(min=1, help="Items a cluster (such as a video).")
 ]
-ArmName = Annotated[str, typer.Option(help="Arm of the pilot.")]
-Against = Annotated[str, typer.Option(help="Arm of the pilot to compare with.")]
+ArmName = Annotated[str, typer.Option(help="Arm: of the pilot.")]
+Against = Annotated[str, typer.Option(help="Compare with: another arm, of the pilot.")]
 
 
 @plan.command(
@@ -169,7 +169,9 @@ def difference(
     runs: Runs = None,
     arm: ArmName = "fusion",
     against: Against = "single",
-    of: Annotated[Of, typer.Option(help="What is compared, of --from.")] = Of.accuracy,
+    of: Annotated[
+        Of, typer.Option(help="What is planned for: what is compared, of --from.")
+    ] = Of.accuracy,
     cluster: By = Cluster.auto,
     as_json: JsonFlag = False,
 ) -> None:
@@ -253,10 +255,12 @@ def interval(
         float | None, typer.Option(min=0, max=100, help="Percent: accuracy, flips.")
     ] = None,
     half_width: Annotated[
-        float | None, typer.Option(help="Points to either side of the rate.")
+        float | None, typer.Option(help="To either side: points of the rate.")
     ] = None,
     n: Size = None,
-    method: Annotated[Interval, typer.Option()] = Interval.wilson,
+    method: Annotated[
+        Interval, typer.Option(help="How: the interval's formula.")
+    ] = Interval.wilson,
     level: Level = 0.95,
     design_effect: Effect = None,
     icc: Icc = None,
@@ -264,7 +268,7 @@ def interval(
     runs: Runs = None,
     of: Annotated[
         str,
-        typer.Option(help="Rate of the pilot, by its name in plan --from."),
+        typer.Option(help="What is planned for: a rate, by its name in plan --from."),
     ] = "accuracy, fusion",
     cluster: By = Cluster.auto,
     as_json: JsonFlag = False,
@@ -323,7 +327,7 @@ def floor(
         float | None, typer.Option(help="How many floors the flip rate must be.")
     ] = None,
     n: Annotated[
-        int | None, typer.Option("--n", min=1, help="Items run twice.")
+        int | None, typer.Option("--n", min=1, help="Items: run twice.")
     ] = None,
     level: Level = 0.95,
     as_json: JsonFlag = False,
@@ -360,7 +364,7 @@ def auroc(
         float | None, typer.Option(help="Percent of items that flip.")
     ] = None,
     half_width: Annotated[
-        float | None, typer.Option(help="Of the interval, in units of the AUROC.")
+        float | None, typer.Option(help="To either side: units of the AUROC.")
     ] = None,
     n: Size = None,
     level: Level = 0.95,
@@ -403,16 +407,18 @@ def auroc(
     )
 )
 def risk(
-    alpha: Annotated[float, typer.Option(help="Risk to control, a fraction.")] = 0.2,
-    delta: Annotated[
-        float, typer.Option(help="Chance to certify a greater risk, a fraction.")
-    ] = 0.1,
+    alpha: Annotated[
+        float, typer.Option(help="Error to allow: the risk to control, a fraction.")
+    ] = 0.2,
+    delta: Annotated[float, typer.Option(help=DELTA_HELP)] = 0.1,
     risk: Annotated[
         float, typer.Option(min=0, max=100, help="True percent of errors.")
     ] = 0.0,
     n: Annotated[
         int | None,
-        typer.Option("--n", min=1, help="Items that the strictest threshold selects."),
+        typer.Option(
+            "--n", min=1, help="Items: those that the strictest threshold selects."
+        ),
     ] = None,
     power: Power = 0.8,
     as_json: JsonFlag = False,

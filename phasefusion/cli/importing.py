@@ -55,12 +55,14 @@ def import_(
         Format, typer.Argument(metavar="FORMAT", help="auto tells it by the files.")
     ],
     files: Annotated[list[Path], typer.Argument(help="Result files of one format.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Run folder to write.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Where to write: the run folder.")
+    ],
     gold: Annotated[
         Path | None, typer.Option(help="File with the right answers, by id.")
     ] = None,
     questions: Annotated[
-        Path | None, typer.Option(help="File with the questions, of any format.")
+        Path | None, typer.Option(help="Question file: of any format.")
     ] = None,
     maps: Annotated[list[str] | None, typer.Option("--map", help=_MAP_HELP)] = None,
     benchmark: Annotated[
@@ -72,11 +74,11 @@ def import_(
     ] = None,
     arm: Annotated[
         list[str] | None,
-        typer.Option(help="Name of a run, once for every file (the file names)."),
+        typer.Option(help="Arm: name of a run, once for every file (the file names)."),
     ] = None,
     n_options: Annotated[
         int | None,
-        typer.Option(min=2, max=26, help="Options a question, where no file has them."),
+        typer.Option(min=2, max=26, help="Options a question: where no file has them."),
     ] = None,
     lenient: Annotated[
         bool,
@@ -88,8 +90,8 @@ def import_(
         bool,
         typer.Option(
             "--strict",
-            help="Refuse probabilities that do not sum to 1 and token lists that lack "
-            "a letter.",
+            help="Refuse more: probabilities that do not sum to 1 and token lists that "
+            "lack a letter.",
         ),
     ] = False,
     as_json: JsonFlag = False,

@@ -10,12 +10,16 @@ from typing import Annotated
 
 import typer
 
-from phasefusion.cli.application import JsonFlag, app, console, examples
+from phasefusion.cli.application import JsonFlag, MarkdownFlag, app, console, examples
 
 monitor = typer.Typer(
     no_args_is_help=True,
     help="Batches over time: what left its chart, and since when.",
-    epilog="A history is an SQLite file; see docs/gate.md.",
+    epilog=examples(
+        "phasefusion monitor add quality.sqlite runs/night --at 2026-11-30",
+        "phasefusion monitor show quality.sqlite",
+    )
+    + "\n\nA history is an SQLite file; see docs/gate.md.",
 )
 app.add_typer(monitor, name="monitor")
 
@@ -47,9 +51,15 @@ def add(
     history: History,
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
     at: Annotated[
-        str, typer.Option(metavar="WHEN", help="ISO 8601; UTC without an offset.")
+        str,
+        typer.Option(
+            metavar="WHEN",
+            help="Time: of the batch, in ISO 8601; UTC without an offset.",
+        ),
     ],
-    cluster: Annotated[By, typer.Option(help="What dependent items share.")] = By.video,
+    cluster: Annotated[
+        By, typer.Option(help="What dependent items share: the video or the question.")
+    ] = By.video,
     allow: Annotated[
         list[Allowed] | None,
         typer.Option(help="Difference from the first batch to note, not to refuse."),
@@ -89,8 +99,8 @@ def add(
     epilog=examples(
         "phasefusion monitor show quality.sqlite",
         "phasefusion monitor show quality.sqlite --baseline 20 --every 1000",
-        "phasefusion monitor show quality.sqlite --html quality.html",
-        "phasefusion monitor show quality.sqlite --prometheus phasefusion.prom",
+        "phasefusion monitor show quality.sqlite --save-html quality.html",
+        "phasefusion monitor show quality.sqlite --save-prometheus phasefusion.prom",
     )
     + "\n\nExit status 1 while an alert is active."
 )
@@ -100,24 +110,29 @@ def show(
         int, typer.Option(help="Batches, from the first, that say what is usual.")
     ] = 10,
     every: Annotated[
-        float, typer.Option(help="Batches to one false alarm of all charts together.")
+        float,
+        typer.Option(
+            help="How often: one false alarm of all charts in so many batches."
+        ),
     ] = 370.0,
     width: Annotated[
-        float | None, typer.Option(help="Limits of the p charts, in sigmas.")
+        float | None,
+        typer.Option(help="Width: of the p charts to their limits, in sigmas."),
     ] = None,
     h: Annotated[float | None, typer.Option(help="Limit of the CUSUMs.")] = None,
     html: Annotated[
-        Path | None, typer.Option(help="File for a page of the charts, to write.")
+        Path | None, typer.Option("--save-html", help="Page of the charts to write.")
     ] = None,
     prometheus: Annotated[
-        Path | None, typer.Option(help="File for the textfile collector to write.")
+        Path | None,
+        typer.Option(
+            "--save-prometheus", help="File for the textfile collector to write."
+        ),
     ] = None,
     name: Annotated[
         str | None, typer.Option(help="Its label history; the file's name by default.")
     ] = None,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print Markdown.")
-    ] = False,
+    markdown: MarkdownFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Chart a history: what left its chart, on which side, and since when."""

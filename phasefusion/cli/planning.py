@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from phasefusion.cli.application import JsonFlag, app, console, examples, print_table
+from phasefusion.cli.application import (
+    ALPHA_HELP,
+    CLUSTER_HELP,
+    MARGIN_HELP,
+    JsonFlag,
+    app,
+    console,
+    examples,
+    print_table,
+)
 
 if TYPE_CHECKING:
     from phasefusion.planning import Design, PairEstimate, Pilot, Plan
@@ -50,16 +59,13 @@ Size = Annotated[
 ]
 Margin = Annotated[
     float,
-    typer.Option(min=0, max=100, help="Points that count as no difference, to +-."),
+    typer.Option(min=0, max=100, help=MARGIN_HELP),
 ]
 Power = Annotated[float, typer.Option(help="Chance to succeed, a fraction.")]
-Alpha = Annotated[float, typer.Option(help="Level of the test, a fraction.")]
+Alpha = Annotated[float, typer.Option(help=ALPHA_HELP)]
 By = Annotated[
     Cluster,
-    typer.Option(
-        help="What items of a cluster share, of --from; auto: the video where several "
-        "questions are about one, else the question. The output says which."
-    ),
+    typer.Option(help=CLUSTER_HELP),
 ]
 
 

@@ -35,13 +35,13 @@ def parse_values(text: str | None) -> list[int | str] | None:
 @app.command(
     epilog=examples(
         "phasefusion protocols",
-        "phasefusion protocols --options 5 --budget 16 --json",
+        "phasefusion protocols --n-options 5 --budget 16 --json",
         "phasefusion run q.jsonl --model path --protocol budget-sweep --dry-run",
     )
 )
 def protocols(
     options: Annotated[
-        int, typer.Option(min=2, max=8, help="Options of a question.")
+        int, typer.Option("--n-options", min=2, max=8, help="Options a question.")
     ] = 4,
     budget: Budget = 8,
     dense: Annotated[int, typer.Option(help="Frames of the dense pass.")] = 32,

@@ -40,7 +40,7 @@ Videos = Annotated[
     Path | None, typer.Option("--videos", help="Folder of the videos (the file's).")
 ]
 SubtitlesFolder = Annotated[
-    Path | None, typer.Option("--subtitles", help="Folder of the subtitles.")
+    Path | None, typer.Option("--subtitles", help="Subtitles: their folder.")
 ]
 GoldFile = Annotated[
     Path | None, typer.Option("--gold", help="File with the right answers, by id.")
@@ -63,7 +63,8 @@ Lenient = Annotated[
 Strict = Annotated[
     bool,
     typer.Option(
-        "--strict", help="Stop when a question is left out or its gold is no use."
+        "--strict",
+        help="Refuse more: stop when a question is left out or its gold is no use.",
     ),
 ]
 

@@ -15,7 +15,11 @@ from phasefusion.cli.application import WRONG, JsonFlag, app, examples, print_ta
 records = typer.Typer(
     no_args_is_help=True,
     help="Check, convert, merge, export and describe passes on disk.",
-    epilog="A run is a folder with run.json and passes.jsonl, as phasefusion run "
+    epilog=examples(
+        "phasefusion records check runs/a",
+        "phasefusion records convert runs/a a.parquet",
+    )
+    + "\n\nA run is a folder with run.json and passes.jsonl, as phasefusion run "
     "writes it; most commands take a passes.jsonl alone as well.",
 )
 app.add_typer(records, name="records")
@@ -42,7 +46,9 @@ def check(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN...", help="Run folders, pass files.")
     ],
-    limit: Annotated[int, typer.Option(help="Findings to show; all are counted.")] = 20,
+    limit: Annotated[
+        int, typer.Option(help="At most so many: findings to show; all are counted.")
+    ] = 20,
     as_json: JsonFlag = False,
 ) -> None:
     """Check passes: types, permutations, answers, phases, repeats, damage."""
@@ -108,12 +114,17 @@ def merge(
         list[Path], typer.Argument(metavar="RUN RUN...", help="Runs to merge.")
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Run folder or .jsonl file to make.")
+        Path,
+        typer.Option(
+            "--out", "-o", help="Where to write: a run folder or .jsonl file."
+        ),
     ],
     keep: Annotated[
         Keep | None, typer.Option(help="Which of two contradicting passes stays.")
     ] = None,
-    limit: Annotated[int, typer.Option(help="Conflicts to show.")] = 20,
+    limit: Annotated[
+        int, typer.Option(help="At most so many: conflicts to show.")
+    ] = 20,
     as_json: JsonFlag = False,
 ) -> None:
     """Merge runs, every pass once; report passes that contradict each other."""
@@ -167,7 +178,10 @@ def merge(
 def export(
     run: Annotated[Path, typer.Argument(help=_RUN)],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Run folder or .jsonl file to make.")
+        Path,
+        typer.Option(
+            "--out", "-o", help="Where to write: a run folder or .jsonl file."
+        ),
     ],
     anonymous: Annotated[
         bool,
@@ -228,7 +242,7 @@ def describe(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="File to write: Markdown, or JSON by .json."),
+        typer.Option("--out", "-o", help="Where to write: Markdown, or JSON by .json."),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:

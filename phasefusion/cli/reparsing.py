@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def reparse(
     run: Annotated[Path, typer.Argument(help="Run folder.")],
     questions: Annotated[
-        Path | None, typer.Option(help="Question file (the one of the run).")
+        Path | None, typer.Option(help="Question file: (the one that the run names).")
     ] = None,
     dataset: DatasetName = None,
     videos: Videos = None,

@@ -166,12 +166,15 @@ def run(
     scorer: Annotated[
         str | None,
         typer.Option(
-            help="MODULE:NAME or FILE.py:NAME of a scorer, or of a function that "
-            "makes one."
+            help="MODULE:NAME or FILE.py:NAME of a scorer: or of a function that makes "
+            "one."
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Run folder (runs/<questions>).")
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Where to write: the run folder (runs/<questions>)."
+        ),
     ] = None,
     dataset: DatasetName = None,
     videos: Videos = None,
@@ -202,7 +205,8 @@ def run(
     window: Window = None,
     budget: Budget = 8,
     phases: Annotated[
-        int | None, typer.Option("--phases", "-s", help="Offset grids (by protocol).")
+        int | None,
+        typer.Option("--phases", "-s", help="Offset grids: by protocol unless given."),
     ] = None,
     origin: Origin = "midpoint",
     by: Annotated[By, typer.Option(help="Divide frames or time equally.")] = By.frames,
@@ -210,9 +214,9 @@ def run(
         Short, typer.Option(help="For clips of fewer than budget * phases frames.")
     ] = Short.repeat,
     orders: Annotated[
-        Orders | None, typer.Option(help="Option orders (by protocol).")
+        Orders | None, typer.Option(help="Option orders: by protocol unless given.")
     ] = None,
-    n_orders: Annotated[int, typer.Option(help="How many shared orders.")] = 10,
+    n_orders: Annotated[int, typer.Option(help="Shared orders.")] = 10,
     views: Annotated[
         int | None, typer.Option(help="How many Latin orders (as many as options).")
     ] = None,
@@ -226,7 +230,10 @@ def run(
     ] = None,
     alpha: Annotated[
         float | None,
-        typer.Option(help="Weight of a letter over the one before, in ensembles."),
+        typer.Option(
+            "--letter-weight",
+            help="Weight of a letter over the one before, in ensembles.",
+        ),
     ] = None,
     score: Annotated[
         Score | None,
@@ -247,10 +254,12 @@ def run(
     device: Annotated[
         str | None, typer.Option(help="torch device of --model, such as cpu or cuda:0.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of shared orders and ties.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Random seed: of shared orders and ties.")
+    ] = 0,
     limit: Annotated[
         int | None,
-        typer.Option(help="Only the first questions; raise it later."),
+        typer.Option(help="At most so many: the first questions; raise it later."),
     ] = None,
     threads: Annotated[int, typer.Option(help="Decoding threads.")] = 1,
     on_error: Annotated[
@@ -337,10 +346,12 @@ def run(
     epilog=examples("phasefusion demo", "phasefusion demo --limit 8 --out runs/try")
 )
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Run folder.")] = Path(
-        "runs/demo"
-    ),
-    limit: Annotated[int, typer.Option(help="Questions.")] = _DEMO_LIMIT,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Where to write: the run folder.")
+    ] = Path("runs/demo"),
+    limit: Annotated[
+        int, typer.Option(help="At most so many: the first questions.")
+    ] = _DEMO_LIMIT,
     threads: Annotated[int, typer.Option(help="Decoding threads.")] = 2,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: JsonFlag = False,
@@ -436,8 +447,8 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
     epilog=examples(
         "phasefusion report runs/a",
         "phasefusion report runs/a --json > report.json",
-        "phasefusion report runs/a --save results",
-        "phasefusion report runs/a --html --frames 20",
+        "phasefusion report runs/a --out results",
+        "phasefusion report runs/a --html --strips 20",
         "phasefusion report runs/new --against runs/old",
     )
 )
@@ -445,7 +456,11 @@ def report(
     run: Annotated[Path, typer.Argument(help="Run folder.")],
     save: Annotated[
         Path | None,
-        typer.Option(help="Folder for report.json and report.md (the run's)."),
+        typer.Option(
+            "--out",
+            "-o",
+            help="Where to write: the folder of report.json and report.md (the run's).",
+        ),
     ] = None,
     html: Annotated[
         bool, typer.Option("--html", help="Write report.html too, a page to show.")
@@ -453,19 +468,20 @@ def report(
     frames: Annotated[
         int,
         typer.Option(
+            "--strips",
             help="Questions of the page with film strips, the least stable first; "
-            "their videos are decoded."
+            "their videos are decoded.",
         ),
     ] = 100,
     questions: Annotated[
         Path | None,
-        typer.Option(help="Question file of the page (the one that the run names)."),
+        typer.Option(help="Question file: of the page (the one that the run names)."),
     ] = None,
     against: Annotated[
         Path | None,
         typer.Option(
-            help="Another run folder: what was set and installed differently there, "
-            "and its numbers."
+            help="Compare with: another run folder; what was set and installed "
+            "differently there, and its numbers."
         ),
     ] = None,
     as_json: JsonFlag = False,
@@ -474,7 +490,7 @@ def report(
     if not html and questions is not None:
         raise typer.BadParameter("--questions is of the page; give --html with it")
     if frames < 0:
-        raise typer.BadParameter(f"--frames is {frames}; it must be at least 0")
+        raise typer.BadParameter(f"--strips is {frames}; it must be at least 0")
     page = {"questions": questions, "n_strips": frames} if html else None
     _show_report(run, save, as_json, page, against)
 

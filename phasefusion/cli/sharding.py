@@ -42,7 +42,7 @@ EngineOption = Annotated[
     EngineName, typer.Option(help="Score in this process, or by a Ray cluster.")
 ]
 WorkersOption = Annotated[
-    int | None, typer.Option(help="Workers of --engine ray (one a device).")
+    int | None, typer.Option(help="Workers: of --engine ray (one a device).")
 ]
 
 
@@ -112,7 +112,9 @@ def merge(
     shards: Annotated[
         list[Path], typer.Argument(metavar="SHARD...", help="Run folders, all of them.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Run folder to make.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Where to write: the run folder.")
+    ],
     as_json: JsonFlag = False,
 ) -> None:
     """Make one run of all its shards; the same command then goes on with it."""

@@ -52,10 +52,10 @@ def frames(
         typer.Option(
             "--out",
             "-o",
-            help="PNG to write (<video>.grids.png in the working directory).",
+            help="Where to write: a PNG (<video>.grids.png in the working directory).",
         ),
     ] = None,
-    width: Annotated[int, typer.Option(help="Width of a picture in pixels.")] = 160,
+    width: Annotated[int, typer.Option(help="Width: of a picture, in pixels.")] = 160,
     anchor: AnchorOption = None,
     phrase: Phrase = None,
     subtitles: SubtitleFile = None,
@@ -73,8 +73,8 @@ def frames(
     every: Annotated[
         int | None,
         typer.Option(
-            help="With --check, compare every so-manieth frame, 1 for all (all of up "
-            "to 240, then so many that it is 240 at most)."
+            help="How often: one frame of so many is compared with --check, 1 for all "
+            "(all of up to 240, then so many that it is 240 at most)."
         ),
     ] = None,
     as_json: JsonFlag = False,

@@ -27,26 +27,36 @@ if TYPE_CHECKING:
 @records.command(
     epilog=examples(
         "phasefusion records simulate --out runs/made",
-        "phasefusion records simulate --out runs/made --models 2 --reruns 1 --truth",
+        "phasefusion records simulate --out runs/made --n-models 2 --reruns 1 --truth",
         "phasefusion records simulate --out runs/flat --effect phase_sd=0",
     )
 )
 def simulate(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the runs.")],
-    videos: Annotated[int, typer.Option(min=1, help="Videos, the clusters.")] = 200,
-    questions: Annotated[int, typer.Option(min=1, help="Questions a video.")] = 3,
-    models: Annotated[int, typer.Option(min=1, help="Models.")] = 1,
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="Where to write: the folder of the runs."),
+    ],
+    videos: Annotated[
+        int, typer.Option("--n-videos", min=1, help="Videos, the clusters.")
+    ] = 200,
+    questions: Annotated[
+        int, typer.Option("--questions-per-video", min=1, help="Questions a video.")
+    ] = 3,
+    models: Annotated[int, typer.Option("--n-models", min=1, help="Models.")] = 1,
     reruns: Annotated[int, typer.Option(min=0, help="Re-runs of every model.")] = 0,
     budget: Budget = 8,
     phases: Phases = 3,
     origin: Origin = "midpoint",
     dense: Annotated[int, typer.Option(help="Frames of the dense pass.")] = 32,
     orders: Annotated[
-        str, typer.Option(help="shared, cyclic, identity or all.")
+        str, typer.Option(help="Option orders: shared, cyclic, identity or all.")
     ] = "shared",
     n_orders: Annotated[int, typer.Option(min=1, help="Shared orders.")] = 10,
     options: Annotated[
-        str, typer.Option(help="Numbers of options and their weights.")
+        str,
+        typer.Option(
+            "--n-options", help="Options a question: numbers and their weights."
+        ),
     ] = "3=0.2,4=0.5,5=0.3",
     effect: Annotated[
         list[str] | None,
@@ -56,7 +66,9 @@ def simulate(
             "shared, missing."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed makes the same runs.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Random seed: the same makes the same runs.")
+    ] = 0,
     truth: Annotated[
         bool,
         typer.Option("--truth", help="Also evaluate what the statistics estimate."),
@@ -124,10 +136,10 @@ def _options(text: str) -> dict[int, float]:
         count, _, weight = part.partition("=")
         if not count.strip().isdecimal():
             raise StatisticsError(
-                f"--options {text}: {count!r} is no number of options; give such as 4 "
-                "or 3=0.5,4=0.5"
+                f"--n-options {text}: {count!r} is no number of options; give such as "
+                "4 or 3=0.5,4=0.5"
             )
-        found[int(count)] = _number(weight or "1", f"--options {text}")
+        found[int(count)] = _number(weight or "1", f"--n-options {text}")
     return found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 
 from phasefusion._results import Result, plain_text
-from phasefusion._wording import counted
+from phasefusion._wording import counted, unwritten
 from phasefusion.compare._causes import (
     CAUSES,
     MEANING,
@@ -247,7 +247,7 @@ class Comparison:
                 for item in self.items:
                     writer.writerow([getattr(item, name) for name in names])
         except OSError as error:
-            raise RecordError(f"{path}: cannot be written: {error}") from error
+            raise RecordError(unwritten(path, error)) from error
         return path
 
     def __rich__(self) -> RenderableType:

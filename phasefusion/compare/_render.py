@@ -200,7 +200,7 @@ def _items(made: Comparison) -> Section:
     n_more = len(made.items) - _MOST_ITEMS
     note = "Answers are content indices."
     if n_more > 0:
-        note += f" {n_more} more are in the JSON output and in the CSV file of --items."
+        note += f" {n_more} more are in the JSON output and the file of --save-items."
     columns = ("item", "cause", "A", "B", "gold", "detail", "text of A", "text of B")
     return Section(f"Items that differ ({len(made.items)})", columns, tuple(rows), note)
 

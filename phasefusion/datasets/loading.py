@@ -330,5 +330,5 @@ def _folder(videos: str | Path | None, source: Rows) -> Path:
 
 def _existing(folder: Path) -> Path:
     if not folder.is_dir():
-        raise DatasetError(f"{folder}: is no folder")
+        raise DatasetError(f"{folder}: is no folder; name one that is there")
     return folder.resolve()

@@ -26,6 +26,7 @@ from phasefusion._comparable import (
 )
 from phasefusion._measures import LABELS, MEASURES, Key, RunMeasures, measure_run
 from phasefusion._results import plain_text
+from phasefusion._wording import unwritten
 from phasefusion.errors import RecordError
 from phasefusion.gate._judging import Check, Needed, change, decide, floor
 from phasefusion.gate._rules import MeasureRule, Rules
@@ -142,7 +143,7 @@ class GateResult:
             try:
                 Path(path).write_text(text(), "utf-8")
             except OSError as error:
-                raise RecordError(f"{path}: cannot be written: {error}") from error
+                raise RecordError(unwritten(path, error)) from error
 
     def __rich__(self) -> RenderableType:
         from phasefusion.gate._rendering import rich

@@ -26,7 +26,12 @@ _OF_MEASURE = {
 def write(watch: Watch, path: Path, name: str) -> Path:
     """Write the file; see `Watch.write_prometheus`."""
     try:
-        from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
+        from prometheus_client import (
+            CollectorRegistry,
+            Gauge,
+            generate_latest,
+            write_to_textfile,
+        )
     except ImportError as error:
         raise BackendUnavailableError(
             "files for Prometheus need prometheus-client: "
@@ -70,7 +75,10 @@ def write(watch: Watch, path: Path, name: str) -> Path:
                 alarm.labels(*labels).set(int(found is not None))
                 if found is not None:
                     since.labels(*labels).set(_seconds(found.since))
-    write_to_textfile(str(path), registry)
+    if path.exists() and not path.is_file():  # a device or a pipe stays what it is
+        path.write_bytes(generate_latest(registry))
+    else:
+        write_to_textfile(str(path), registry)
     return path
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from phasefusion._measures import LABELS, MEASURES, Measure
 from phasefusion._results import Result, plain_text
+from phasefusion._wording import unwritten
 from phasefusion.errors import RecordError, StatisticsError, UsageError
 from phasefusion.monitor._history import Batch
 from phasefusion.records import differences
@@ -194,7 +195,7 @@ class Watch:
         try:
             return write(self, Path(path), name or Path(self.path).stem)
         except OSError as error:
-            raise RecordError(f"{path}: cannot be written: {error}") from error
+            raise RecordError(unwritten(path, error)) from error
 
     def save_html(self, path: str | Path) -> Path:
         """Write one page that works offline: charts, alerts, and every batch.
@@ -218,7 +219,7 @@ class Watch:
         try:
             return write_html(self, Path(path))
         except OSError as error:
-            raise RecordError(f"{path}: cannot be written: {error}") from error
+            raise RecordError(unwritten(path, error)) from error
 
     def __rich__(self) -> RenderableType:
         from phasefusion.monitor._rendering import rich

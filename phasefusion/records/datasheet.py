@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasefusion._wording import counted
+from phasefusion._wording import counted, unwritten
 from phasefusion.errors import RecordError
 from phasefusion.records import _json, rules
 from phasefusion.records.cache import sha256
@@ -66,7 +66,7 @@ class Datasheet:
         try:
             path.write_bytes(data)
         except OSError as error:
-            raise RecordError(f"{path}: cannot be written: {error}") from error
+            raise RecordError(unwritten(path, error)) from error
 
     def __repr__(self) -> str:
         return f"Datasheet({counted(len(self.numbers['runs']), 'run')})"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 from phasefusion._install import remedy
+from phasefusion._wording import unwritten
 from phasefusion.errors import BackendUnavailableError, RecordError
 from phasefusion.records import _json, rules
 from phasefusion.records.files import PASSES_FILE, RUN_FILE, read_run
@@ -123,6 +124,8 @@ def clean(row: Row) -> Row:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Write a file so that others see the old one or all of the new one.
 
+    A device or a pipe, such as /dev/stdout, is written to; nothing takes its place.
+
     Raises
     ------
     RecordError
@@ -130,6 +133,10 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            with open(path, "wb") as file:
+                yield file
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "xb") as file:
             yield file
@@ -137,7 +144,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        raise RecordError(f"{path}: cannot be written: {error}") from error
+        raise RecordError(unwritten(path, error)) from error
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from phasefusion._checks import warn
-from phasefusion._wording import counted
+from phasefusion._wording import counted, unwritten
 from phasefusion.errors import RecordError, RecordWarning
 from phasefusion.records import _json
 from phasefusion.records.files import (
@@ -96,7 +96,7 @@ class RunWriter:
             self._open_passes()
         except OSError as error:
             self.close()
-            raise RecordError(f"{self.folder}: cannot be written: {error}") from error
+            raise RecordError(unwritten(self.folder, error)) from error
         except BaseException:
             self.close()
             raise

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from phasefusion._results import plain_text
-from phasefusion._wording import counted
+from phasefusion._wording import counted, unwritten
 from phasefusion.errors import RecordError
 from phasefusion.records import iter_passes, read_passes, read_run
 from phasefusion.records.files import IMPORTED
@@ -95,7 +95,7 @@ class Report:
             paths[0].write_bytes(self._json())
             paths[1].write_text(self.to_markdown(), encoding="utf-8")
         except OSError as error:
-            raise RecordError(f"{folder}: cannot be written: {error}") from error
+            raise RecordError(unwritten(folder, error)) from error
         return paths
 
     def save_html(

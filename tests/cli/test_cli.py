@@ -57,7 +57,7 @@ def test_json_is_json_alone(call, tmp_path, scored):
 
 def test_report_again_and_elsewhere(call, tmp_path, scored):
     scored("--out", tmp_path / "run")
-    code, out, _ = call("report", tmp_path / "run", "--save", tmp_path / "else")
+    code, out, _ = call("report", tmp_path / "run", "--out", tmp_path / "else")
     assert code == 0
     assert (tmp_path / "else" / "report.md").read_text() == (
         tmp_path / "run" / "report.md"
@@ -76,7 +76,7 @@ def test_report_that_cannot_be_saved(call, tmp_path, scored):
     assert "Accuracy" in out
     assert "warning: " in err
     assert "cannot be written" in err
-    code, _, err = call("report", tmp_path / "run", "--save", tmp_path / "run")
+    code, _, err = call("report", tmp_path / "run", "--out", tmp_path / "run")
     assert code == 2
     assert "error: " in err
 
@@ -513,7 +513,7 @@ def test_demo_runs_the_shipped_model_and_resumes(call, tmp_path, monkeypatch):
 def test_report_as_a_page(call, scored, tmp_path):
     scored("--out", tmp_path / "run")
     run = tmp_path / "run"
-    code, out, _ = call("report", run, "--html", "--frames", "1", "--save", tmp_path)
+    code, out, _ = call("report", run, "--html", "--strips", "1", "--out", tmp_path)
     assert code == 0
     assert "report.html" in out
     page = (tmp_path / "report.html").read_text()
@@ -522,6 +522,6 @@ def test_report_as_a_page(call, scored, tmp_path):
     code, _, err = call("report", run, "--questions", "elsewhere.jsonl")
     assert code == 2
     assert "--html" in err
-    code, _, err = call("report", run, "--html", "--frames", "-1")
+    code, _, err = call("report", run, "--html", "--strips", "-1")
     assert code == 2
-    assert "--frames is -1" in err
+    assert "--strips is -1" in err

@@ -53,7 +53,7 @@ def test_markdown(call, runs):
 
 def test_items_are_written_as_csv(call, runs, tmp_path):
     path = tmp_path / "items.csv"
-    code, out, err = call("compare", *runs, "--json", "--items", path)
+    code, out, err = call("compare", *runs, "--json", "--save-items", path)
     assert code == 0
     json.loads(out)
     assert err == f"phasefusion: written: {path}\n"

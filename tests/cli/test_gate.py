@@ -26,7 +26,14 @@ def test_pass_and_roll_back(call, runs, tmp_path):
     assert out.startswith("phasefusion gate: pass")
     files = tmp_path / "gate.md", tmp_path / "gate.xml"
     code, out, err = call(
-        "gate", old, worse, "--markdown", files[0], "--junit", files[1], "--json"
+        "gate",
+        old,
+        worse,
+        "--save-markdown",
+        files[0],
+        "--save-junit",
+        files[1],
+        "--json",
     )
     assert code == 1
     assert json.loads(out)["verdict"] == "roll back"
@@ -53,6 +60,8 @@ def test_bad_input(call, runs, tmp_path):
     code, _, err = call("gate", runs[0], runs[1], "--rules", rules)
     assert code == 2
     assert "'fcp' is not a rule" in err
-    code, _, err = call("gate", runs[0], runs[1], "--junit", tmp_path / "no" / "x.xml")
+    code, _, err = call(
+        "gate", runs[0], runs[1], "--save-junit", tmp_path / "no" / "x.xml"
+    )
     assert code == 2
     assert "cannot be written" in err

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 import phasefusion
 from phasefusion import _frames, info
@@ -100,7 +99,9 @@ def test_the_version_says_how_it_was_built(call):
 )
 def test_whose_ffmpeg_is_loaded(tmp_path, monkeypatch, folder, origin):
     library = tmp_path / folder / "libavcodec-1a2b.so.59"
-    maps = f"7f00-7f01 r-xp 00000000 fe:00 9   /lib/libc.so.6\n7f02-7f03 r 0 f 1 {library}"
+    maps = (
+        f"7f00-7f01 r-xp 00000000 fe:00 9   /lib/libc.so.6\n7f02-7f03 r 0 f 1 {library}"
+    )
     real = Path.read_text
     monkeypatch.setattr(
         Path,
@@ -121,5 +122,15 @@ def test_the_version_is_in_one_place():
     assert found["project"]["dynamic"] == ["version"]
     where = found["tool"]["setuptools"]["dynamic"]["version"]
     assert where == {"attr": "phasefusion.__version__"}
-    citation = yaml.safe_load((SETUP.parent / "CITATION.cff").read_text())
-    assert citation["version"] == phasefusion.__version__
+
+
+def test_the_citation_is_of_this_version_and_of_the_paper():
+    yaml = pytest.importorskip("yaml")
+    found = yaml.safe_load((SETUP.parent / "CITATION.cff").read_text())
+    assert {"cff-version", "message", "title", "authors"} <= found.keys()
+    assert found["cff-version"] == "1.2.0"
+    assert found["version"] == phasefusion.__version__
+    paper = found["references"][0]
+    assert {"type", "title", "authors"} <= paper.keys()
+    assert paper["title"] in " ".join((SETUP.parent / "README.md").read_text().split())
+    assert paper["url"] == "https://arxiv.org/abs/2610.08649"

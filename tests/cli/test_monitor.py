@@ -34,7 +34,9 @@ def test_add_and_show(call, runs, tmp_path):
     )
     assert (code, json.loads(out)["n_batches"]) == (0, 13)
     file = tmp_path / "phasefusion.prom"
-    code, out, err = call("monitor", "show", history, "--prometheus", file, "--json")
+    code, out, err = call(
+        "monitor", "show", history, "--save-prometheus", file, "--json"
+    )
     assert code == 1
     found = json.loads(out)
     assert found["state"] == "alarm"
@@ -42,7 +44,7 @@ def test_add_and_show(call, runs, tmp_path):
     assert err == f"phasefusion: written: {file}\n"
     assert 'alarm{chart="p_chart",history="quality",measure="fpc"' in file.read_text()
     page = tmp_path / "quality.html"
-    code, out, err = call("monitor", "show", history, "--html", page)
+    code, out, err = call("monitor", "show", history, "--save-html", page)
     assert (code, err) == (1, f"phasefusion: written: {page}\n")
     assert "FPC fell since 2026-11-13T00:00:00Z" in page.read_text()
     code, out, _ = call("monitor", "show", history, "--markdown")

@@ -12,7 +12,7 @@ def test_protocols_are_listed_with_figure_and_cost(call):
     assert code == 0
     for name in names():
         assert name in out
-    code, out, _ = call("protocols", "--options", 5, "--json")
+    code, out, _ = call("protocols", "--n-options", 5, "--json")
     listed = {one["protocol"]: one for one in json.loads(out)}
     assert list(listed) == list(names())
     assert listed["quick"]["passes"] == 1

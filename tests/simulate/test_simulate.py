@@ -233,9 +233,10 @@ def test_all_orders_of_many_options_are_refused():
 
 
 def test_command(tmp_path):
-    command = ["records", "simulate", "--out", str(tmp_path / "a"), "--videos", "4"]
+    command = ["records", "simulate", "--out", str(tmp_path / "a"), "--n-videos", "4"]
     made = CliRunner().invoke(
-        app, [*command, "--options", "4", "--effect", "noise_sd=0", "--truth", "--json"]
+        app,
+        [*command, "--n-options", "4", "--effect", "noise_sd=0", "--truth", "--json"],
     )
     assert made.exit_code == 0, made.output
     found = json.loads(made.output)
@@ -252,7 +253,7 @@ def test_command(tmp_path):
     [
         (("--effect", "noise=1"), "noise"),
         (("--effect", "noise_sd=x"), "'x' is no number"),
-        (("--options", "four"), "four"),
+        (("--n-options", "four"), "four"),
     ],
 )
 def test_command_refuses(tmp_path, option, message):

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from phasefusion._wording import unwritten
 from phasefusion.errors import RecordError, UsageError
 from phasefusion.records import read_passes, read_run
 from phasefusion.report.headline import headline
@@ -96,7 +97,7 @@ def write_html(
         path = folder / HTML_FILE
         path.write_text(page, encoding="utf-8")
     except OSError as error:
-        raise RecordError(f"{folder}: cannot be written: {error}") from error
+        raise RecordError(unwritten(folder, error)) from error
     return path
 
 
