@@ -83,7 +83,7 @@ def test_errors_are_one_line(call, tmp_path, log):
     code, _, err = call("records", "import", "auto", "none.json", "-o", tmp_path / "r")
     assert (code, err) == (
         2,
-        "phasefusion: error: none.json: No such file or directory\n",
+        "phasefusion: error: none.json: No such file or directory; check the path\n",
     )
 
 
