@@ -13,9 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion.errors import FrameError
 from phasefusion.frames import (
+    Device,
     Filter,
     FirstPass,
     _check_channels,
+    _check_device,
     _check_options,
     _check_size,
 )
@@ -43,12 +45,15 @@ class Fit:
         Means, then stds.
     filter, first_pass : str
         As for `frames.resize`.
+    device : {"cpu", "cuda", "auto"}
+        Where it is done; the pixels are the same.
     """
 
     size: FrameSize = None
     normalise: tuple[float, float, float, float, float, float] | None = None
     filter: Filter = "bicubic"
     first_pass: FirstPass = "auto"
+    device: Device = "cpu"
 
     @classmethod
     def checked(
@@ -58,19 +63,21 @@ class Fit:
         std: ArrayLike | None,
         filter: Filter,
         first_pass: FirstPass,
+        device: Device = "cpu",
     ) -> Fit:
         """Return the fit, or say which argument cannot be."""
         _check_options(filter, first_pass, 1)
+        _check_device(device)
         if size is not None and not callable(size):
             size = _check_size(size)
         if (mean is None) != (std is None):
             raise FrameError("mean and std go together; one of them was not given")
         if mean is None or std is None:
-            return cls(size, None, filter, first_pass)
+            return cls(size, None, filter, first_pass, device)
         means, stds = _check_channels(mean, "mean"), _check_channels(std, "std")
         if 0.0 in stds:
             raise FrameError(f"std must not be 0 in float32, got {std!r}")
-        return cls(size, (*means, *stds), filter, first_pass)
+        return cls(size, (*means, *stds), filter, first_pass, device)
 
     @property
     def leaves_frames(self) -> bool:
@@ -122,6 +129,12 @@ class Fit:
         """Decode frames into `outs`; the state of each, and whether errors were met."""
         if self.leaves_frames:
             return reader.read(indices, tuple(outs), threads, False)
+        if self.device != "cpu" and len(indices):
+            from phasefusion.cuda.decoding import read_fitted
+
+            read = read_fitted(self, reader, indices, outs, threads)
+            if read is not None:
+                return read
         return reader.read_fitted(
             indices,
             tuple(outs),

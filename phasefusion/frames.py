@@ -190,8 +190,7 @@ def resize_normalize(
     array([-0.6, -0.6, -0.6], dtype=float32)
     """
     if device != "cpu":
-        if device not in get_args(Device):
-            raise FrameError(f"device must be cpu, cuda or auto; got {device!r}")
+        _check_device(device)
         from phasefusion.cuda.fallback import run_or_fall_back
 
         return run_or_fall_back(
@@ -321,6 +320,11 @@ def _check_options(filter: str, first_pass: str, threads: int) -> None:
         raise FrameError(f"threads must be an integer, got {threads!r}")
     if threads < 1:
         raise FrameError(f"threads must be at least 1, got {threads}")
+
+
+def _check_device(device: str) -> None:
+    if device not in get_args(Device):
+        raise FrameError(f"device must be cpu, cuda or auto; got {device!r}")
 
 
 def _check_channels(values: ArrayLike, name: str) -> tuple[float, float, float]:

@@ -270,6 +270,7 @@ static PyMethodDef reader_methods[] = {
         {"histograms", pf_reader_histograms, METH_VARARGS, pf_reader_histograms_doc},
         {"motion", pf_reader_motion, METH_VARARGS, pf_reader_motion_doc},
         {"read", pf_reader_read, METH_VARARGS, pf_reader_read_doc},
+        {"read_chunks", pf_reader_read_chunks, METH_VARARGS, pf_reader_read_chunks_doc},
         {"read_fitted", pf_reader_read_fitted, METH_VARARGS, pf_reader_read_fitted_doc},
         {NULL, NULL, 0, NULL},
 };

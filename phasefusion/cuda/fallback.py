@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._checks import warn
 from phasefusion.cuda import arrays, runtime
 from phasefusion.cuda.images import resize_normalize
 from phasefusion.errors import (
@@ -17,7 +17,7 @@ from phasefusion.errors import (
 )
 from phasefusion.frames import Filter, FirstPass, _check_options, _resize_normalize
 
-__all__ = ["run_or_fall_back"]
+__all__ = ["run_or_fall_back", "warn_once"]
 
 _fallen_back: set[str] = set()
 
@@ -51,7 +51,7 @@ def run_or_fall_back(
     except (BackendUnavailableError, DeviceMemoryError) as error:
         if required:
             raise
-        _warn_once(str(error))
+        warn_once(str(error))
     host = _fetch(frames)
     made = _resize_normalize(
         host,
@@ -67,13 +67,13 @@ def run_or_fall_back(
     return _send_back(made, frames, out)
 
 
-def _warn_once(reason: str) -> None:
+def warn_once(reason: str) -> None:
+    """Warn that the CPU does what a GPU was to do, once for each reason."""
     if reason not in _fallen_back:
         _fallen_back.add(reason)
-        warnings.warn(
+        warn(
             f"resizing on the CPU, with the same result: {reason}",
             FallbackWarning,
-            stacklevel=4,
         )
 
 
