@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from phasefusion._devices import without_number
+
 #: Modules of base classes that say nothing about a scorer.
 _NO_CODE = ("abc", "builtins", "collections", "phasefusion", "typing")
 _REBINDS = ("STORE_DEREF", "DELETE_DEREF", "STORE_GLOBAL", "DELETE_GLOBAL")
@@ -24,7 +26,8 @@ def code_hash(thing: object) -> str | None:
     With it goes what the code uses by name and what it is made of: defaults, closures,
     functions of the same module that it calls and constants, as far as these are
     numbers, texts or tuples of them; not what it counts itself, nor the state of an
-    object. White space and comments do not count.
+    object. White space and comments do not count, nor which of several equal devices
+    it was, in which the workers of a run differ.
 
     Parameters
     ----------
@@ -120,7 +123,7 @@ class _Collected:
             self._add_values([(name, value)])
 
     def _add_values(self, values: Iterable[tuple[object, object]]) -> None:
-        self.parts += [f"{name} = {v!r}" for name, v in values if _is_plain(v)]
+        self.parts += [f"{name} = {_text(v)}" for name, v in values if _is_plain(v)]
 
 
 def _function_of(value: object) -> FunctionType | None:
@@ -165,6 +168,10 @@ def _rebound(code: CodeType) -> Iterator[str]:
         for step in dis.get_instructions(one):
             if step.opname in _REBINDS:
                 yield str(step.argval)
+
+
+def _text(value: object) -> str:
+    return repr(without_number(value) if isinstance(value, str) else value)
 
 
 def _is_plain(value: object) -> bool:

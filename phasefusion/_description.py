@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import re
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import Any
 
 from phasefusion._checks import warn
 from phasefusion._code_hash import code_hash
+from phasefusion._devices import without_number
 from phasefusion._versions import versions
 from phasefusion.errors import FallbackWarning
 from phasefusion.protocols import Plan
@@ -69,7 +69,7 @@ def on_any_device(described: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, Mapping):
             found[name] = on_any_device(value)
         elif name in _DEVICES and isinstance(value, str):
-            found[name] = re.sub(r"(?<=[a-z]):\d+$", "", value)
+            found[name] = without_number(value)
     return found
 
 

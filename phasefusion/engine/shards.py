@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from phasefusion._checks import warn
 from phasefusion._random import fnv1a64
+from phasefusion._wording import counted
 from phasefusion.datasets import Item
-from phasefusion.errors import RecordError, UsageError
-from phasefusion.records.files import RUN_FILE, changes, read_run, write_whole
+from phasefusion.errors import RecordError, RecordWarning, UsageError
+from phasefusion.records.files import (
+    PASSES_FILE,
+    RUN_FILE,
+    changes,
+    iter_passes,
+    pass_key,
+    read_run,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from phasefusion.protocols import Plan
@@ -210,6 +223,8 @@ def merge_shards(folders: Sequence[str | Path], out: str | Path) -> int:
 
     It is the run that one process would have made, but for the order of its lines and
     its times, and goes on as such: with a larger `limit` of `evaluate`, for instance.
+    Shards that were merged before they were finished are merged again into the same
+    folder.
 
     Parameters
     ----------
@@ -229,26 +244,84 @@ def merge_shards(folders: Sequence[str | Path], out: str | Path) -> int:
         If a folder holds no run.
     RecordError
         If shards are missing, there twice or of different runs, their passes contradict
-        each other, or `out` holds a run.
-    """
-    from phasefusion.records import merge
+        each other, or `out` holds a run with a pass that no shard has.
 
+    Warns
+    -----
+    RecordWarning
+        If questions have no pass, or fewer than others: as with a limit, or of shards
+        that are not finished.
+    """
     paths, out = [Path(folder) for folder in folders], Path(out)
     runs = [read_run(path) for path in paths]
     shards = [_shard_of(path, run) for path, run in zip(paths, runs, strict=True)]
     _check_complete(paths, shards)
     _check_same(paths, runs)
-    merged = merge([path for _, path in sorted(zip(shards, paths, strict=True))], out)
+    paths = [path for _, path in sorted(zip(shards, paths, strict=True))]
+    if not (out / PASSES_FILE).exists():
+        n_passes = _merge_into(paths, out, out)
+    else:
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f"{out.name}.") as made:
+            n_passes = _merge_into(paths, Path(made), out)
+            _check_within(out, Path(made))
+            for name in (PASSES_FILE, RUN_FILE):
+                shutil.move(Path(made) / name, out / name)
+    _warn_of_few(out)
+    return n_passes
+
+
+def _merge_into(paths: Sequence[Path], folder: Path, out: Path) -> int:
+    """Write the run of all shards, in their order, to a folder; `out` is its name."""
+    from phasefusion.records import merge
+
+    merged = merge(paths, folder)
     if merged.written is None:
         conflicts = "\n  ".join(map(str, merged.conflicts[:_SHOWN]))
         raise RecordError(
             f"{out}: not written, because shards contradict each other in "
             f"{merged.n_conflicts} places:\n  {conflicts}"
         )
-    whole = read_run(out)
+    whole = read_run(folder)
     whole.pop("shard")
-    write_whole(out / RUN_FILE, whole | {"questions": runs[0]["questions"]})
+    questions = read_run(paths[0])["questions"]
+    write_whole(folder / RUN_FILE, whole | {"questions": questions})
     return merged.n_passes
+
+
+def _check_within(out: Path, merged: Path) -> None:
+    """Refuse to replace a run by one that lacks a pass of it."""
+    there = {pass_key(row) for row in iter_passes(merged)}
+    n_more = sum(pass_key(row) not in there for row in iter_passes(out))
+    changed = changes(read_run(merged), read_run(out))
+    if n_more or changed:
+        why = counted(n_more, "pass", "passes") + " that no shard has"
+        if changed:
+            why = "a run with other settings:\n  " + "\n  ".join(changed)
+        raise RecordError(f"{out}: holds {why}; choose another folder")
+
+
+def _warn_of_few(out: Path) -> None:
+    """Say which questions lack passes, as far as other questions tell."""
+    run = read_run(out)
+    n_passes: Counter[tuple[str, str]] = Counter()
+    n_options: dict[tuple[str, str], int] = {}
+    for row in iter_passes(out):
+        item = row["benchmark"], row["question_id"]
+        n_passes[item] += 1
+        n_options[item] = row["n_options"]
+    most: dict[int, int] = {}
+    for item, n in n_passes.items():
+        most[n_options[item]] = max(n, most.get(n_options[item], 0))
+    is_exact = run["settings"]["grid"]["short"] != "unique"  # else clips differ too
+    n_few = sum(is_exact and n < most[n_options[i]] for i, n in n_passes.items())
+    n_all = run["questions"]["n"]
+    if len(n_passes) < n_all or n_few:
+        warn(
+            f"{out}: {n_all - len(n_passes)} of {n_all} questions have no pass, and "
+            f"{n_few} have fewer than others. If that is no limit, run the shards to "
+            "their end, and merge them again into the same folder",
+            RecordWarning,
+        )
 
 
 def _shard_of(path: Path, run: Mapping[str, Any]) -> tuple[int, int]:

@@ -31,6 +31,7 @@ from phasefusion.scoring.gathering import Gathered
 from phasefusion.scoring.letters import (
     LETTERS,
     PromptTemplate,
+    as_prompt,
     clean_options,
 )
 from phasefusion.scoring.protocol import (
@@ -79,8 +80,8 @@ class OpenAIScorer:
     api_key : str, optional
         Sent as a bearer token; never in a message, a record or a repr. No environment
         variable is looked at.
-    prompt : PromptTemplate, optional
-        Must show the options with their letters.
+    prompt : PromptTemplate or str, optional
+        A str is the template's text. Must show the options with their letters.
     images : {"png", "jpeg"}, default "png"
         "png" keeps every pixel; "jpeg" is smaller, and needs Pillow.
     send : {"images", "video"}, default "images"
@@ -146,7 +147,7 @@ class OpenAIScorer:
         model: str,
         *,
         api_key: str | None = None,
-        prompt: PromptTemplate | None = None,
+        prompt: PromptTemplate | str | None = None,
         images: Images = "png",
         send: Send = "images",
         timestamps: Timestamps = "none",
@@ -171,6 +172,11 @@ class OpenAIScorer:
             raise ScoringError(
                 f"concurrency {concurrency} must be 1..256, and top_logprobs "
                 f"{top_logprobs} 1..1000"
+            )
+        if not isinstance(model, str) or not model.strip():
+            raise ScoringError(
+                f"model is {model!r}; it must be the name that the server gives it, "
+                "one of those at /models"
             )
         self._prompt = _checked(PromptTemplate() if prompt is None else prompt)
         self._endpoint = Endpoint(
@@ -416,7 +422,8 @@ def _jpeg_bytes(pixels: NDArray[np.uint8]) -> bytes:
     return out.getvalue()
 
 
-def _checked(prompt: PromptTemplate) -> PromptTemplate:
+def _checked(prompt: PromptTemplate | str) -> PromptTemplate:
+    prompt = as_prompt(prompt)
     if not prompt.lists_letters:
         raise ScoringError("the prompt must show {options} with their {letter}")
     return prompt

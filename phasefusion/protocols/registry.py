@@ -94,10 +94,12 @@ class Protocol:
         """Return the values of the arms, or say what is wrong with one."""
         assert self.varies is not None
         what = f"protocol {self.name!r} takes {_PLURAL[self.varies]} as values"
+        if len(set(values)) < len(values):
+            raise DatasetError(f"{what}, each once, not {list(values)!r}")
         if self.varies == "sampler":
             if not values or not all(isinstance(value, str) for value in values):
                 raise DatasetError(f"{what}, not {list(values)!r}")
-            return tuple(dict.fromkeys(values))
+            return values
         numbers = [value for value in values if isinstance(value, int) and value >= 1]
         if not numbers or len(numbers) != len(values):
             raise DatasetError(f"{what}, whole and at least 1, not {list(values)!r}")
@@ -105,7 +107,7 @@ class Protocol:
             if len(numbers) != 1 or numbers[0] < 2:
                 raise DatasetError(f"{what}, one and at least 2, not {list(values)!r}")
             return tuple(range(numbers[0]))
-        return tuple(sorted(set(numbers)))
+        return tuple(sorted(numbers))
 
 
 _SINGLE = (ArmSpec("single"),)

@@ -36,6 +36,7 @@ from phasefusion.scoring.letters import (
     TEXT_PROMPT,
     LetterVariants,
     PromptTemplate,
+    as_prompt,
 )
 from phasefusion.scoring.prefix import ForwardPasses
 from phasefusion.scoring.protocol import (
@@ -94,9 +95,9 @@ class HFOptionScorer:
         Run what prompts have in common, header and video at least, once a phase for
         all option orders and questions, and look at every frame once. Scores are the
         same either way, up to rounding.
-    prompt : PromptTemplate, optional
-        Default: the letter prompt for letters, and for text a prompt without options,
-        for which all orders are equal and are scored once.
+    prompt : PromptTemplate or str, optional
+        A str is the template's text. Default: the letter prompt for letters, and for
+        text a prompt without options, for which all orders are equal and scored once.
     letter_variants : {"sum", "in-context"}, default "sum"
         Whether ``"A"`` and ``" A"`` both count as the letter, or only the one right
         after the prompt.
@@ -156,7 +157,7 @@ class HFOptionScorer:
         *,
         score: Kind = "letter",
         reuse_prefix: bool = True,
-        prompt: PromptTemplate | None = None,
+        prompt: PromptTemplate | str | None = None,
         letter_variants: LetterVariants = "sum",
         timestamps: Timestamps = "true",
         size: Sequence[int] | None = None,
@@ -531,9 +532,10 @@ class HFOptionScorer:
         return f"{name!r}: {kind}, {dtype} on {self._model.device}"
 
 
-def _checked_prompt(prompt: PromptTemplate | None, score: Kind) -> PromptTemplate:
+def _checked_prompt(prompt: PromptTemplate | str | None, score: Kind) -> PromptTemplate:
     if prompt is None:
         prompt = PromptTemplate() if score == "letter" else TEXT_PROMPT
+    prompt = as_prompt(prompt)
     if score == "letter" and not prompt.lists_letters:
         raise ScoringError(
             'score="letter" needs a prompt that shows {options} with their '

@@ -317,6 +317,23 @@ class PromptTemplate:
         return {"text": self.text, "option": self.option, "system": self.system}
 
 
+def as_prompt(prompt: PromptTemplate | str) -> PromptTemplate:
+    """Return a template, of its text alone where that is what is given.
+
+    Raises
+    ------
+    ScoringError
+        If it is neither.
+    """
+    if isinstance(prompt, str):
+        return PromptTemplate(prompt)
+    if not isinstance(prompt, PromptTemplate):
+        raise ScoringError(
+            f"prompt must be a PromptTemplate or its text, not {prompt!r}"
+        )
+    return prompt
+
+
 TEXT_PROMPT = PromptTemplate("{question}\nAnswer directly with a short phrase.")
 
 

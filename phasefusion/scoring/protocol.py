@@ -285,8 +285,8 @@ def check_options(options: Sequence[str]) -> tuple[str, ...]:
         raise OptionError(f"{len(options)} option(s): a choice needs at least 2")
     if len(options) > MAX_LETTERS:
         raise OptionError(
-            f"{len(options)} options: letters end at Z, so at most {MAX_LETTERS} can "
-            "be scored"
+            f"{len(options)} options: there can be at most {MAX_LETTERS}, one a "
+            "letter, however they are scored"
         )
     texts = []
     for k, option in enumerate(options):

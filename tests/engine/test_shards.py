@@ -15,7 +15,7 @@ from pixel_scorer import PixelScorer, make_questions
 from phasefusion.datasets import Item, load_questions
 from phasefusion.engine import Shard, merge_shards
 from phasefusion.engine.shards import as_shard, launched_device, launched_shard
-from phasefusion.errors import RecordError, UsageError
+from phasefusion.errors import RecordError, RecordWarning, UsageError
 from phasefusion.evaluate import evaluate
 from phasefusion.records import read_run
 from phasefusion.report import report
@@ -156,12 +156,41 @@ def test_merged_shards_are_the_run_of_one_process(questions, tmp_path):
 def test_shards_of_a_limit_and_a_merged_run_goes_on(questions, tmp_path):
     whole = evaluate(questions, PixelScorer(), out=tmp_path / "whole", **OPTIONS)
     folders = make_shards(questions, tmp_path / "run", limit=7)
-    merge_shards(folders, tmp_path / "run")
+    with pytest.warns(RecordWarning, match="5 of 12 questions have no pass, and 0"):
+        merge_shards(folders, tmp_path / "run")
     assert {key[1] for key in passes_of(tmp_path / "run")} == {
         item.question_id for item in load_questions(questions)[:7]
     }
     evaluate(questions, PixelScorer(), out=tmp_path / "run", **OPTIONS)
     assert passes_of(tmp_path / "run") == passes_of(whole.path)
+
+
+def test_shards_merged_before_their_end_are_merged_again(questions, tmp_path):
+    whole = evaluate(questions, PixelScorer(), out=tmp_path / "whole", **OPTIONS)
+    folders = make_shards(questions, tmp_path / "run")
+    passes = folders[1] / "passes.jsonl"
+    lines = passes.read_bytes().splitlines(keepends=True)
+    passes.write_bytes(b"".join(lines[:-1]))  # as if it had been stopped
+    with pytest.warns(RecordWarning, match=r"0 of 12 .* no pass, and 1 have fewer"):
+        merge_shards(folders, tmp_path / "run")
+    evaluate(questions, PixelScorer(), out=tmp_path / "run", shard="2/3", **OPTIONS)
+    assert merge_shards(folders, tmp_path / "run") == whole.n_passes
+    assert passes_of(tmp_path / "run") == passes_of(whole.path)
+    assert {f.name for f in tmp_path.iterdir() if f not in folders} == {"whole", "run"}
+
+
+def test_a_run_with_more_than_its_shards_is_not_replaced(questions, tmp_path):
+    folders = make_shards(questions, tmp_path / "run", limit=7)
+    with pytest.warns(RecordWarning):
+        merge_shards(folders, tmp_path / "run")
+    evaluate(questions, PixelScorer(), out=tmp_path / "run", limit=8, **OPTIONS)
+    before = (tmp_path / "run" / "passes.jsonl").read_bytes()
+    with pytest.raises(RecordError, match=r"holds \d+ passes that no shard has"):
+        merge_shards(folders, tmp_path / "run")
+    other = make_shards(questions, tmp_path / "b", budget=5)
+    with pytest.raises(RecordError, match=r"(?s)other settings:.*budget: 5 -> 4"):
+        merge_shards(other, tmp_path / "run")
+    assert (tmp_path / "run" / "passes.jsonl").read_bytes() == before
 
 
 def test_one_shard_of_one_is_the_run(questions, tmp_path):

@@ -81,6 +81,16 @@ def test_what_counts_and_what_does_not(tmp_path):
         assert load(path, FUNCTION, **change).describe()["source"] != same
 
 
+def test_workers_with_a_device_each_are_of_one_run(tmp_path):
+    path = tmp_path / "mine.py"
+    first, second, other = (
+        load(path, FUNCTION, scale=repr(device)).describe()["source"]
+        for device in ("cuda:0", "cuda:1", "cpu")
+    )
+    # the text of the module is another one, but the function's is not
+    assert first == second != other
+
+
 def made(by=1.0, *, start=0):
     count = start
 

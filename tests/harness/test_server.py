@@ -499,6 +499,9 @@ def test_the_key_is_in_no_text(serve):
     [
         ({"base_url": "localhost:8000"}, "must be an http or https address"),
         ({"concurrency": 0}, "concurrency 0"),
+        ({"model": " "}, "model is ' '; it must be the name"),
+        ({"prompt": "Which?"}, "must hold {question} once"),
+        ({"prompt": 5}, "must be a PromptTemplate or its text, not 5"),
         ({"images": "gif"}, "images is 'gif'"),
         ({"reask": "please"}, "reask is 'please'"),
         ({"timeout_s": 0}, "timeout_s 0"),

@@ -156,6 +156,8 @@ def test_protocols_say_what_they_reproduce():
     ("protocol", "options", "message"),
     [
         ("quick", {"values": [2]}, "'quick' varies nothing"),
+        ("budget-sweep", {"values": [8, 8]}, r"each once, not \[8, 8\]"),
+        ("sampler-sweep", {"values": ["left", "left"]}, "each once"),
         ("budget-sweep", {"values": []}, "takes frames a pass as values"),
         ("budget-sweep", {"values": [4, 0]}, r"at least 1, not \[4, 0\]"),
         ("budget-sweep", {"values": ["left"]}, "takes frames a pass as values"),

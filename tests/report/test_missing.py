@@ -52,6 +52,15 @@ def test_a_missing_answer_of_an_imported_run_is_wrong(imported):
     assert (rate.mean.value, rate.n) == (0.5, 10)
 
 
+def test_a_run_that_does_not_know_its_questions_says_so(imported):
+    path = imported / "run.json"
+    run = json.loads(path.read_text())
+    path.write_text(json.dumps(run | {"questions": {"n": None}}))
+    assert headline(report(imported).numbers)[0].startswith(
+        "10 of an unknown number of questions, 10 passes"
+    )
+
+
 def test_pairs_of_a_pilot_count_what_is_missing(tmp_path):
     passes = [
         answer(f"q{i}", k, arm=arm)

@@ -427,6 +427,13 @@ def test_a_system_turn_is_part_of_the_prompt(model, tokenizer, build, clip, scor
     assert np.abs(scores.logprobs - other.logprobs).max() > 1e-3
 
 
+def test_a_text_is_a_prompt(model, tokenizer, build, clip):
+    text = "{options}\n{question} Letter:"
+    short = HFOptionScorer(model, tokenizer, size=build.SIZE, prompt=text)
+    assert short.describe()["prompt"]["text"] == text
+    assert short.score(clip, QUESTION, OPTIONS).valid.all()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -434,6 +441,8 @@ def test_a_system_turn_is_part_of_the_prompt(model, tokenizer, build, clip, scor
         ({"timestamps": "none"}, "timestamps is 'none'"),
         ({"letter_variants": "all"}, "letter_variants is 'all'"),
         ({"prompt": PromptTemplate("{question}")}, "needs a prompt that shows"),
+        ({"prompt": "{question}"}, "needs a prompt that shows"),
+        ({"prompt": ("a", "b")}, "must be a PromptTemplate or its text"),
         ({"size": (17, 24)}, "multiples of 8"),
         ({"batch_size": 0}, "batch_size is 0"),
     ],
