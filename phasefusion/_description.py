@@ -12,7 +12,7 @@ from phasefusion._checks import warn
 from phasefusion._code_hash import code_hash
 from phasefusion._devices import without_number
 from phasefusion._versions import versions
-from phasefusion.errors import FallbackWarning
+from phasefusion.errors import BackendUnavailableError, FallbackWarning
 from phasefusion.protocols import Plan
 
 #: Where a description says on which device a model is, or is to be.
@@ -108,3 +108,34 @@ def describe_run(
         "command": list(sys.argv),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def describe_frames(device: str, *, here: bool) -> dict[str, Any]:
+    """Return what run.json says of where frames are resized; nothing of the CPU.
+
+    Parameters
+    ----------
+    device : {"cpu", "cuda", "auto"}
+        What was asked for.
+    here : bool
+        Whether this process resizes them; other processes may have other GPUs.
+
+    Raises
+    ------
+    BackendUnavailableError
+        With "cuda", if there is no usable GPU here.
+    """
+    if device == "cpu":
+        return {}
+    found: dict[str, Any] = {"asked": device}
+    if here:
+        from phasefusion.cuda import runtime
+
+        try:
+            gpu = runtime.device()
+            found |= {"used": "cuda", "gpu": gpu.name, "kernels": gpu.image}
+        except BackendUnavailableError as error:
+            if device == "cuda":
+                raise
+            found |= {"used": "cpu", "why": str(error)}
+    return {"frames": found}

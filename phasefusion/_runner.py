@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._checks import warn
 from phasefusion._passes import NO_ANSWER, Answered, has_repeats
-from phasefusion._sampled import SampledGrid
 from phasefusion._scorer_checks import forget_other_runs, takes_many
-from phasefusion._video_checks import lost_frames
-from phasefusion._video_fit import Fit, SizeRule
+from phasefusion._spans import Span, read_span, sampled_grids
+from phasefusion._video_fit import SizeRule
 from phasefusion.datasets import Item
 from phasefusion.errors import (
     FallbackWarning,
@@ -29,12 +28,13 @@ from phasefusion.errors import (
     ScoringError,
     VideoError,
 )
+from phasefusion.frames import Device
 from phasefusion.grid import PhaseGrid
 from phasefusion.progress import Advance, Listener, follow
 from phasefusion.protocols.arms import Arm, Prompt
 from phasefusion.records import RunWriter
 from phasefusion.scoring.protocol import ScoreRequest
-from phasefusion.video import Clip, Video, VideoInfo, read_clips
+from phasefusion.video import Clip
 
 #: A call that scores several questions ends with the question that reaches this many;
 #: what a run that is killed has to do again.
@@ -54,108 +54,6 @@ if TYPE_CHECKING:
     Scores: TypeAlias = OptionScores | GeneratedAnswers | ArrayLike
 
 __all__ = ["Arm", "Runner", "Span", "Task", "read_span"]
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The clips of all grids over a video, or over the part that is asked about."""
-
-    clips: Sequence[Clip]
-    n_frames: int
-    duration_s: float
-    #: What of the whole video is lost, for its passes; "" for nothing.
-    lost: str = ""
-
-
-def read_span(
-    item: Item,
-    grids: Sequence[PhaseGrid],
-    size: SizeRule | None,
-    threads: int,
-    on_error: Literal["mark", "raise"],
-    cache: FrameCache | None = None,
-) -> Span:
-    """Decode the frames of all grids at once, each at the size that `size` gives.
-
-    With `Item.start` or `Item.end` the grids divide the frames that begin in
-    [start, end), one that does not decode fails the span, and the cache is not asked.
-
-    Raises
-    ------
-    FileNotFoundError, VideoError, GridError
-        As `read_clips`, or if no frame begins between start and end; with "raise" also
-        if the file lacks frames that it should have.
-    """
-    if item.start is None and item.end is None:
-        clips = read_clips(
-            item.video,
-            grids,
-            size=size,
-            threads=threads,
-            on_error=on_error,
-            cache=cache,
-        )
-        info = clips[0].info
-        lost = _lost(item, info, on_error)
-        return Span(clips, info.n_frames, info.duration_s, lost)
-    with Video(item.video, threads=threads) as video:
-        first, last = _part(item, video)
-        clips = video._read_part(grids, Fit(size), first, last)
-        assert clips[0].span_s is not None
-        lost = _lost(item, video.info, on_error)
-        return Span(clips, last - first, clips[0].span_s[1], lost)
-
-
-def _lost(item: Item, info: VideoInfo, on_error: Literal["mark", "raise"]) -> str:
-    """Say what of a video is lost, or refuse it: its grids are over what is left."""
-    lost = lost_frames(info)
-    if lost and on_error == "raise":
-        raise VideoError(
-            f'{item.video}: {lost}; on_error="mark" scores what is there and marks it'
-        )
-    return lost
-
-
-def _part(item: Item, video: Video) -> tuple[int, int]:
-    """Return the first frame that is asked about, and the first one after them."""
-    times_s = video.times_s - video.info.start_s
-    first, last = 0, len(video)
-    if item.start is not None:
-        first = int(np.searchsorted(times_s, item.start))
-    if item.end is not None:
-        last = int(np.searchsorted(times_s, item.end))
-    if first >= last:
-        raise VideoError(
-            f"{item.video}: no frame begins between start {item.start} s and end "
-            f"{item.end} s; the video lasts {video.info.duration_s:.3f} s"
-        )
-    return first, last
-
-
-def sampled_grids(
-    item: Item, arms: Sequence[Arm], threads: int
-) -> list[SampledGrid | GridError]:
-    """Ask the sampler of every arm for its frames of the video, or of the part.
-
-    Raises
-    ------
-    FileNotFoundError, VideoError
-        As `read_span`.
-    """
-    with Video(item.video, threads=threads) as video:
-        first, last = _part(item, video)
-        n_frames, fps = last - first, video.info.fps
-        if fps is None:
-            fps = Fraction(len(video) / max(video.info.duration_s, 1e-9))
-    found: list[SampledGrid | GridError] = []
-    for arm in arms:
-        assert arm.sampler is not None
-        assert arm.grid is not None
-        try:
-            found.append(SampledGrid(arm.sampler, n_frames, arm.grid.budget, fps))
-        except GridError as error:
-            found.append(error)
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +154,8 @@ class Runner:
     on_error: Literal["mark", "raise"]
     cache: FrameCache | None = None
     variants: Mapping[Prompt, Scorer] = field(default_factory=dict)
+    #: Where frames are resized; None for as the scorer has it.
+    frames_device: Device | None = None
     #: Called when a video has been decoded, before anything of it is scored.
     opened: Callable[[], None] | None = None
     #: Called with the question before each call; every block is then a call of its own.
@@ -265,6 +165,12 @@ class Runner:
     def frame_size(self) -> SizeRule | None:
         """The size at which the scorer will look at frames, if it says so."""
         return getattr(self.scorer, "frame_size", None)
+
+    @property
+    def device(self) -> Device:
+        """Where frames are resized as they are decoded."""
+        of_scorer: Device = getattr(self.scorer, "frames_device", "cpu")
+        return self.frames_device or of_scorer
 
     def run(self, items: Sequence[Item], show: bool | Listener | None) -> None:
         """Make every pass of `items` that is not on disk, video by video."""
@@ -343,6 +249,7 @@ class Runner:
                     self.threads,
                     self.on_error,
                     self.cache,
+                    self.device,
                 )
         except (VideoError, GridError, FrameError, OSError) as error:
             if self.on_error == "raise" or getattr(error, "errno", 0) in _OF_PROCESS:

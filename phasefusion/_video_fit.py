@@ -17,9 +17,9 @@ from phasefusion.frames import (
     Filter,
     FirstPass,
     _check_channels,
-    _check_device,
     _check_options,
     _check_size,
+    check_device,
 )
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Fit:
     ) -> Fit:
         """Return the fit, or say which argument cannot be."""
         _check_options(filter, first_pass, 1)
-        _check_device(device)
+        check_device(device)
         if size is not None and not callable(size):
             size = _check_size(size)
         if (mean is None) != (std is None):

@@ -13,7 +13,7 @@ import orjson
 
 from phasefusion._cached_clips import as_cache
 from phasefusion._checks import warn
-from phasefusion._description import describe_run
+from phasefusion._description import describe_frames, describe_run
 from phasefusion._runner import Runner
 from phasefusion._versions import versions as versions
 from phasefusion._video_checks import check_threads
@@ -24,6 +24,7 @@ from phasefusion.datasets.loading import read_questions
 from phasefusion.engine import EngineArgument, Shard, hire
 from phasefusion.engine.shards import as_shard, check_stages
 from phasefusion.errors import DatasetError, NoAnswerWarning, RecordWarning
+from phasefusion.frames import Device, check_device
 from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
 from phasefusion.protocols.stages import lowest_margins
@@ -91,6 +92,7 @@ def evaluate(
     on_error: Literal["mark", "raise"] = "mark",
     progress: bool | Listener | None = None,
     cache: CacheArgument = None,
+    frames_device: Device | None = None,
     shard: Shard | str | None = None,
     engine: EngineArgument = "local",
 ) -> Run:
@@ -151,6 +153,10 @@ def evaluate(
     cache : FrameCache or path of a folder, optional
         Where decoded frames are kept for the next run over the same videos; by default
         nowhere. Questions with a start or an end are decoded each time.
+    frames_device : {"cpu", "cuda", "auto"}, optional
+        Where frames are resized as they are decoded, see `read_clip`; by default where
+        the scorer says, or else on the CPU. The frames are the same, so that a run may
+        go on elsewhere; run.json has, as "frames" of its "host", where it began.
     shard : str or Shard, optional
         ``"2/4"`` is the second of four parts of the questions, cut so that no video is
         in two of them, which goes to a folder of its own, ``OUT.shard-2-of-4``;
@@ -169,7 +175,8 @@ def evaluate(
     DatasetError, GridError, ScoringError
         For questions, grids and scorers that cannot be used.
     BackendUnavailableError
-        If phasefusion was built without FFmpeg.
+        If phasefusion was built without FFmpeg; with ``frames_device="cuda"``, if no
+        GPU can be used.
     RecordError
         If `out` holds a run with other settings, another process is writing it, or
         the disk is full.
@@ -183,6 +190,8 @@ def evaluate(
         If not one pass of the run has an answer.
     """
     _check_choices(on_error, limit)
+    if frames_device is not None:
+        check_device(frames_device)
     crew = hire(engine, scorer)
     shard = as_shard(shard)
     threads = check_threads(threads)
@@ -213,12 +222,17 @@ def evaluate(
             plan = plan.without_orders()
         orders_of = {k: plan.orders_of(k) for k in {len(i.options) for i in items}}
         described = describe_run(plan, facts, seed=seed, on_error=on_error)
-        options = orders_of, seed, threads, on_error, frames, crew.prepared.variants
+        scored_with = crew.prepared.scorer
+        of_scorer: Device = getattr(scored_with, "frames_device", "cpu")
+        where = frames_device or of_scorer
+        described["host"] |= describe_frames(where, here=scored_with is not None)
+        variants = crew.prepared.variants
+        options = orders_of, seed, threads, on_error, frames, variants, frames_device
         with RunWriter(out, described | about) as writer:
             n_old = len(writer.done)
             _warn_of_more(writer, chosen, limit)
             for arms, some in _stages(plan, chosen, out, seed):
-                runner = Runner(crew.prepared.scorer, writer, arms, *options)
+                runner = Runner(scored_with, writer, arms, *options)
                 crew.run(runner, some, progress)
             _warn_without_answers(writer)
             return Run(Path(out), len(writer.done), len(writer.done) - n_old)

@@ -100,6 +100,14 @@ class Constrain(StrEnum):
     letters = "letters"
 
 
+class FramesDevice(StrEnum):
+    """Where frames are resized."""
+
+    cpu = "cpu"
+    cuda = "cuda"
+    auto = "auto"
+
+
 class Prior(StrEnum):
     """What is subtracted from scores."""
 
@@ -206,6 +214,10 @@ def run(
     device: Annotated[
         str | None, typer.Option(help="torch device of --model, such as cpu or cuda:0.")
     ] = None,
+    frames_device: Annotated[
+        FramesDevice | None,
+        typer.Option(help="Where frames are resized (cpu); auto: on a GPU if any."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of shared orders and ties.")] = 0,
     limit: Annotated[
         int | None,
@@ -269,6 +281,9 @@ def run(
             f"--{' and --'.join(options)} can be given with --model only; a scorer of "
             "--scorer sets its own"
         )
+    resizes_on = None if frames_device is None else frames_device.value
+    if model is not None and resizes_on is not None:
+        options["frames_device"] = resizes_on
     source = _source(questions, of_dataset, lenient, strict)
     made = find_scorer(model, scorer, options, engine, shard)
     out = out or Path("runs") / questions.stem
@@ -282,6 +297,7 @@ def run(
         threads=threads,
         on_error=on_error.value,
         cache=cache,
+        frames_device=resizes_on,
         shard=shard,
         engine=find_engine(engine, workers, device),
         progress=False if quiet else None,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion.errors import ScoringError
+from phasefusion.frames import Device
 from phasefusion.scoring.batching import is_out_of_memory
 from phasefusion.scoring.checkpoint import backend
 from phasefusion.scoring.gathering import decoded
@@ -278,6 +279,11 @@ class HFGenerationScorer:
     ) -> tuple[int, int] | None:
         """Return the size at which the model looks at frames; see `HFOptionScorer`."""
         return self._scorer.frame_size(height_px, width_px, n_frames)
+
+    @property
+    def frames_device(self) -> Device:
+        """Where frames are resized."""
+        return self._scorer.frames_device
 
     def pinned(self, n_frames: int) -> HFGenerationScorer:
         """Return the scorer with frame sizes as for clips of `n_frames`."""

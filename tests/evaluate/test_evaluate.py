@@ -10,7 +10,7 @@ import pytest
 from pixel_scorer import PixelScorer, make_clip, make_questions
 
 import phasefusion as pf
-from phasefusion import _runner, orders
+from phasefusion import _runner, _spans, orders
 from phasefusion.datasets import load_questions
 from phasefusion.errors import (
     DatasetError,
@@ -106,13 +106,13 @@ def test_answers_depend_on_phase_order_and_origin(questions, tmp_path):
 
 def test_one_decode_a_video_and_one_call_an_arm(questions, tmp_path, monkeypatch):
     read = []
-    real = _runner.read_clips
+    real = _spans.read_clips
 
     def read_clips(path, grids, **options):
         read.append((path, len(grids)))
         return real(path, grids, **options)
 
-    monkeypatch.setattr(_runner, "read_clips", read_clips)
+    monkeypatch.setattr(_spans, "read_clips", read_clips)
     scorer = PixelScorer()
     run(questions, tmp_path, scorer)
     assert [n for _, n in read] == [6, 6, 6]
@@ -450,14 +450,14 @@ def test_vanished_video_is_marked(questions, tmp_path):
 def test_frames_that_do_not_decode_lose_their_passes_alone(
     questions, tmp_path, monkeypatch
 ):
-    real = _runner.read_clips
+    real = _spans.read_clips
 
     def read_clips(path, grids, **options):
         clips = real(path, grids, **options)
         clips[0].missing[2, 1] = True
         return clips
 
-    monkeypatch.setattr(_runner, "read_clips", read_clips)
+    monkeypatch.setattr(_spans, "read_clips", read_clips)
     scorer = PixelScorer()
     made = run(questions, tmp_path, scorer, limit=1)
     missing = {

@@ -8,7 +8,7 @@ import pytest
 from pixel_scorer import PixelScorer, make_questions
 
 import phasefusion as pf
-from phasefusion import _runner
+from phasefusion import _spans
 from phasefusion.errors import FrameError
 from phasefusion.records import iter_passes, merge
 from phasefusion.scoring.protocol import OptionScores
@@ -69,7 +69,7 @@ def test_reasons_are_those_of_the_pass_alone(tmp_path):
 def test_a_video_that_cannot_be_read_leaves_its_passes_missing(
     tmp_path, monkeypatch, error
 ):
-    read_clips = _runner.read_clips
+    read_clips = _spans.read_clips
     opened = []
 
     def refuse_first(path, grids, **options):
@@ -78,7 +78,7 @@ def test_a_video_that_cannot_be_read_leaves_its_passes_missing(
             raise error
         return read_clips(path, grids, **options)
 
-    monkeypatch.setattr(_runner, "read_clips", refuse_first)
+    monkeypatch.setattr(_spans, "read_clips", refuse_first)
     questions = make_questions(tmp_path, n_clips=2, per_clip=1)
     options = {"budget": 4, "protocol": "quick", "progress": False}
     pf.evaluate(questions, PixelScorer(), out=tmp_path / "run", **options)
@@ -94,7 +94,7 @@ def test_a_process_without_files_left_does_not_lose_its_videos(tmp_path, monkeyp
     def refuse(path, grids, **options):
         raise OSError(errno.EMFILE, "Too many open files", path)
 
-    monkeypatch.setattr(_runner, "read_clips", refuse)
+    monkeypatch.setattr(_spans, "read_clips", refuse)
     questions = make_questions(tmp_path, n_clips=1, per_clip=1)
     with pytest.raises(OSError, match="Too many open files"):
         pf.evaluate(
@@ -104,7 +104,7 @@ def test_a_process_without_files_left_does_not_lose_its_videos(tmp_path, monkeyp
 
 
 def test_reason_tells_damaged_frames_from_lost_ones(tmp_path, monkeypatch):
-    read_clips = _runner.read_clips
+    read_clips = _spans.read_clips
 
     def with_damage(path, grids, **options):
         clips = read_clips(path, grids, **options)
@@ -112,7 +112,7 @@ def test_reason_tells_damaged_frames_from_lost_ones(tmp_path, monkeypatch):
         clips[0].damaged[1, 1] = True
         return clips
 
-    monkeypatch.setattr(_runner, "read_clips", with_damage)
+    monkeypatch.setattr(_spans, "read_clips", with_damage)
     questions = make_questions(tmp_path, n_clips=1, per_clip=1)
     options = {"budget": 4, "dense": 10, "progress": False}
     pf.evaluate(questions, PixelScorer(), out=tmp_path / "run", **options)
