@@ -96,12 +96,12 @@ def resize_or_fall_back(
     return _send_back(made, frames, None)
 
 
-def warn_once(reason: str) -> None:
+def warn_once(reason: str, doing: str = "resizing") -> None:
     """Warn that the CPU does what a GPU was to do, once for each reason."""
     if reason not in _fallen_back:
         _fallen_back.add(reason)
         warn(
-            f"resizing on the CPU, with the same result: {reason}",
+            f"{doing} on the CPU, with the same result: {reason}",
             FallbackWarning,
         )
 

@@ -25,6 +25,7 @@ from phasefusion.stats.batches import (
     self_starting_cusum,
 )
 from phasefusion.stats.clustered import ClusteredProportion, clustered_proportion
+from phasefusion.stats.columns import ColumnsBootstrap, columns_bootstrap
 from phasefusion.stats.consensus import (
     Consensus,
     TieRange,
@@ -165,6 +166,7 @@ __all__ = [
     "ClusteredProportion",
     "Cmh",
     "CochranQ",
+    "ColumnsBootstrap",
     "Consensus",
     "Consistency",
     "ControlChart",
@@ -216,6 +218,7 @@ __all__ = [
     "clustered_proportion",
     "cmh",
     "cochran_q",
+    "columns_bootstrap",
     "confidence_guided",
     "consensus",
     "consistency",
