@@ -132,7 +132,7 @@ def describe_frames(device: str, *, here: bool) -> dict[str, Any]:
         from phasefusion.cuda import runtime
 
         try:
-            gpu = runtime.device()
+            gpu = runtime.device(runtime.own_device())
             found |= {"used": "cuda", "gpu": gpu.name, "kernels": gpu.image}
         except BackendUnavailableError as error:
             if device == "cuda":

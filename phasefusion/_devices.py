@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+#: Where launchers say which process of a machine this is.
+LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
+
 _NUMBER = re.compile(r"(?<=[a-z]):\d+$")
 
 

@@ -73,11 +73,12 @@ def read_fitted(
         As `phasefusion.cuda.resize` and `Fit.read`.
     """
     try:
-        runtime.device(0)  # before anything is decoded
+        device = runtime.own_device()
+        runtime.device(device)  # before anything is decoded
         raw = reader.info()
         height, width = int(raw["height"]), int(raw["width"])
         for shapes in (plane_shapes(height, width), ((height, width, 3),)):
-            sender = _Sender(fit, outs, shapes, len(indices))
+            sender = _Sender(fit, outs, shapes, len(indices), device)
             read = sender.run(reader, indices, threads)
             if read is not None:
                 return read
@@ -126,8 +127,9 @@ class _Sender:
         outs: Sequence[Pixels],
         shapes: Sequence[tuple[int, ...]],
         n_frames: int,
+        device: int,
     ) -> None:
-        self._fit, self._outs = fit, outs
+        self._fit, self._outs, self._device = fit, outs, device
         self._table = None
         if fit.normalise is not None:
             self._table = images.normalise_table(fit.normalise[:3], fit.normalise[3:])
@@ -191,7 +193,7 @@ class _Sender:
         fit, table = self._fit, self._table
         size = out.shape[1:3] if table is None else out.shape[2:]
         how = fit.filter, fit.first_pass
-        whole = source_of(frames, size, *how, None, 0)
+        whole = source_of(frames, size, *how, None, self._device)
         part = replace(whole, planes=whole.planes[places], lead=(len(places),))
         dtype = "uint8" if table is None else "float32"
         shape = (len(places), *out.shape[1:])

@@ -53,6 +53,7 @@ def run_or_fall_back(
             first_pass=first_pass,
             out=out,
             stream=stream,
+            device=runtime.own_device(),
         )
     except (BackendUnavailableError, DeviceMemoryError) as error:
         if required:
@@ -87,7 +88,8 @@ def resize_or_fall_back(
     _check_options(filter, first_pass, threads)
     try:
         how: Any = {"filter": filter, "first_pass": first_pass}
-        return resize(frames, size, **how, stream=stream)
+        own = runtime.own_device()
+        return resize(frames, size, **how, stream=stream, device=own)
     except (BackendUnavailableError, DeviceMemoryError) as error:
         if required:
             raise

@@ -33,6 +33,14 @@ _opened: dict[tuple[str, int], Any] = {}
 
 def _find_blas() -> str:
     """Return the path or name of cuBLAS."""
+    return find_blas() or _NAMES[0]
+
+
+def find_blas() -> str | None:
+    """Return cuBLAS as far as it is found without being opened.
+
+    None leaves the system's, which the linker knows of.
+    """
     wanted = os.environ.get("PHASEFUSION_CUBLAS")
     if wanted is not None:
         return wanted
@@ -48,7 +56,7 @@ def _find_blas() -> str:
                 path = Path(root, folder, name)
                 if path.is_file():
                     return str(path)
-    return _NAMES[0]
+    return None
 
 
 def _blas(ready: runtime.Device) -> Any:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phasefusion._checks import warn
+from phasefusion._devices import LOCAL_RANKS
 from phasefusion._random import fnv1a64
 from phasefusion._wording import counted
 from phasefusion.datasets import Item
@@ -41,7 +42,6 @@ _RANKS = (
     ("SLURM_PROCID", "SLURM_NTASKS"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
 )
-_LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def launched_device(environ: Mapping[str, str]) -> str | None:
     None where no launcher gives a number, or there is no such device: the launcher may
     have shown each process one device only.
     """
-    found = next((name for name in _LOCAL_RANKS if name in environ), None)
+    found = next((name for name in LOCAL_RANKS if name in environ), None)
     if found is None:
         return None
     import torch

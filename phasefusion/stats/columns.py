@@ -213,9 +213,12 @@ def _on_gpu(
 ) -> NDArray[np.float64] | None:
     from phasefusion import cuda
     from phasefusion.cuda.fallback import warn_once
+    from phasefusion.cuda.runtime import own_device
 
     try:
-        made = cuda.bootstrap_sums(sums, n_resamples=n_resamples, seed=seed)
+        made = cuda.bootstrap_sums(
+            sums, n_resamples=n_resamples, seed=seed, device=own_device()
+        )
     except StatisticsError:  # more than it sums exactly
         if required:
             raise

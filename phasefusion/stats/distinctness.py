@@ -246,10 +246,11 @@ def _distances(
     many = device == "cuda" or (device == "auto" and len(frames) >= VIEWS_OF_A_GPU)
     if metric == "rms" and is_video and many and 0 not in frames.shape:
         from phasefusion.cuda.fallback import warn_once
+        from phasefusion.cuda.runtime import own_device
         from phasefusion.cuda.statistics import gram_distances
 
         try:
-            return gram_distances(frames, pairs)
+            return gram_distances(frames, pairs, device=own_device())
         except (BackendUnavailableError, DeviceMemoryError) as error:
             if device == "cuda":
                 raise

@@ -26,6 +26,7 @@ from phasefusion.errors import (
     FallbackWarning,
     FrameCountWarning,
     FrameError,
+    UsageError,
     VideoError,
 )
 from phasefusion.video import Video
@@ -208,6 +209,39 @@ def test_damaged_clips(gpu, clip, monkeypatch, name):
             planes = video.read_planes(every, on_error="mark")
             whole = video.read(every, on_error="mark")
     assert np.array_equal(cuda.resize(planes, whole.shape[1:3]), whole)
+
+
+@pytest.mark.parametrize(
+    ("variables", "device"),
+    [
+        ({}, 0),
+        ({"PHASEFUSION_CUDA_DEVICE": "1"}, 1),
+        ({"LOCAL_RANK": "1"}, 1),
+        ({"LOCAL_RANK": "2"}, 0),  # each process sees a device of its own
+        ({"SLURM_LOCALID": "1", "PHASEFUSION_CUDA_DEVICE": "0"}, 0),
+    ],
+)
+def test_which_gpu_it_is(gpu, clip, monkeypatch, variables, device):
+    monkeypatch.setenv("CUEMU_DEVICES", "2")
+    forget()
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with Video(clip("h264.mp4")) as video:
+        same = video.read([3, 4], size=SIZE)
+        assert np.array_equal(video.read([3, 4], size=SIZE, device="cuda"), same)
+        whole = video.read([3, 4])
+    assert np.array_equal(frames.resize(whole, SIZE, device="cuda"), same)
+    (ready,) = cuda.describe()["ready"]
+    assert ready.startswith(f"{device}: ")
+
+
+def test_a_device_that_is_no_number(gpu, clip, monkeypatch):
+    monkeypatch.setenv("PHASEFUSION_CUDA_DEVICE", "first")
+    with (
+        Video(clip("h264.mp4")) as video,
+        pytest.raises(UsageError, match="PHASEFUSION_CUDA_DEVICE is 'first'"),
+    ):
+        video.read([3], size=SIZE, device="auto")
 
 
 def test_frames_that_stay_as_they_are_need_no_gpu(gpu, clip):
