@@ -36,7 +36,7 @@ def describe_scorer(scorer: object) -> dict[str, Any]:
     name = f"{kind.__module__}.{kind.__qualname__}"
     found = {"class": name, **(described() if callable(described) else {})}
     if not _describes_itself(kind):
-        found.setdefault("source", code_hash(kind))
+        found.setdefault("source", code_hash(scorer))
     if "source" in found and found["source"] is None:
         warn(
             f"the source of {found.get('model') or name} cannot be read, so that a run "

@@ -1,6 +1,7 @@
 """Runs with a question file and frames, for the tests of the page."""
 
 import json
+import random
 
 from made_runs import made_run
 
@@ -44,3 +45,47 @@ def run_with_questions(folder, *, clip=None, n_items=14, hostile=(0,), **options
     run["questions"]["file"] = str(path)
     (folder / "run.json").write_text(json.dumps(run))
     return path
+
+
+def add_saliency(folder, *, kinds=("occlusion",), n_frames=4):
+    """Write ``saliency.jsonl`` for the first questions of a run; return its rows."""
+    rows, seen = [], {}
+    for line in (folder / "passes.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        if row["arm"] == "phase" and not row["shifted"]:
+            seen.setdefault(row["question_id"], {}).setdefault(row["phase_index"], row)
+    rng = random.Random(5)
+    for question_id, by_phase in list(seen.items())[:6]:
+        one = by_phase[0]
+        line = {
+            "benchmark": one["benchmark"],
+            "question_id": question_id,
+            "order": one["order"],
+            "unit": "nats",
+            "shared_frames": 2,
+            "note": "",
+        }
+
+        def values(n):
+            return [[rng.gauss(0, 1) for _ in range(n_frames)] for _ in range(n)]
+
+        for method in kinds:
+            replace = "neighbour" if method == "occlusion" else None
+            for s, row in by_phase.items():
+                rows.append(
+                    line
+                    | {"kind": "phase", "method": method, "replace": replace}
+                    | {"phases": [s], "options": [row["answer"]], "base": [-0.25]}
+                    | {"frame_indices": [row["frame_indices"]], "values": values(1)}
+                )
+        exchanged = [by_phase[0]["frame_indices"], by_phase[2]["frame_indices"]]
+        rows.append(
+            line
+            | {"kind": "flip", "method": "occlusion", "replace": "exchange"}
+            | {"phases": [0, 2], "options": [0, 1], "base": [1.5, -0.5]}
+            | {"frame_indices": exchanged, "values": values(2)}
+        )
+    rows[0]["values"][0][:2] = [None, -3.5]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "saliency.jsonl").write_text(text)
+    return rows

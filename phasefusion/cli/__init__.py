@@ -13,6 +13,7 @@ import typer
 from phasefusion.cli import auditing as auditing
 from phasefusion.cli import capacity as capacity
 from phasefusion.cli import comparing as comparing
+from phasefusion.cli import explaining as explaining
 from phasefusion.cli import gating as gating
 from phasefusion.cli import goals as goals
 from phasefusion.cli import importing as importing

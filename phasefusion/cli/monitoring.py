@@ -89,6 +89,7 @@ def add(
     epilog=examples(
         "phasefusion monitor show quality.sqlite",
         "phasefusion monitor show quality.sqlite --baseline 20 --every 1000",
+        "phasefusion monitor show quality.sqlite --html quality.html",
         "phasefusion monitor show quality.sqlite --prometheus phasefusion.prom",
     )
     + "\n\nExit status 1 while an alert is active."
@@ -105,6 +106,9 @@ def show(
         float | None, typer.Option(help="Limits of the p charts, in sigmas.")
     ] = None,
     h: Annotated[float | None, typer.Option(help="Limit of the CUSUMs.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="File for a page of the charts, to write.")
+    ] = None,
     prometheus: Annotated[
         Path | None, typer.Option(help="File for the textfile collector to write.")
     ] = None,
@@ -122,15 +126,18 @@ def show(
     if markdown and as_json:
         raise typer.BadParameter("give either --markdown or --json")
     made = module.show(history, baseline=baseline, every=every, width=width, h=h)
+    written = []
+    if html is not None:
+        written.append(made.save_html(html))
     if prometheus is not None:
-        made.write_prometheus(prometheus, name=name)
+        written.append(made.write_prometheus(prometheus, name=name))
     if as_json:
         print(json.dumps(made.to_dict(), allow_nan=False))
     elif markdown:
         print(made.to_markdown(), end="")
     else:
         console().print(made)
-    if prometheus is not None:
-        print(f"phasefusion: written: {prometheus}", file=sys.stderr)
+    for path in written:
+        print(f"phasefusion: written: {path}", file=sys.stderr)
     if made.exit_status:
         raise typer.Exit(made.exit_status)

@@ -244,7 +244,9 @@ def wrap(
         have no posteriors, so a vote of the phases takes the place of fusion.
     name : str, optional
         Of the model in reports and in run.json. A run goes on only under the same
-        name and the same source of the function, or the same `content` in its place.
+        name and the same function: its source and what it uses of your own files, with
+        constants, objects and arrays, and a sample of the weights of torch models; or
+        under the same `content` in its place.
     content : str, optional
         What changes whenever the function's results do, such as a hash of its code and
         weights, of which the source of the function says nothing. A harness keeps a

@@ -24,7 +24,7 @@ def sentence(alert: Alert) -> str:
     now = "since" if alert.active else f"until {alert.last}, from"
     said = (
         f"{LABELS[alert.measure]} {alert.side} {now} {alert.since}: "
-        f"{_percent(alert.value)} % against {_percent(alert.center)} % "
+        f"{percent(alert.value)} % against {percent(alert.center)} % "
         f"({alert.chart}, found {alert.found})"
     )
     if alert.changes:
@@ -36,16 +36,22 @@ def _title(made: Watch) -> str:
     return f"phasefusion monitor: {made.state}"
 
 
+def summary(made: Watch) -> list[str]:
+    """Say how many batches there are."""
+    n_first = made.n_baseline
+    return [f"{made.n_batches} batches, the first {n_first} are the baseline"]
+
+
 def _lines(made: Watch) -> list[str]:
-    first = f"{made.path}: {made.n_batches} batches"
-    lines = [f"{first}, the first {made.n_baseline} are the baseline"]
+    lines = [f"{made.path}: {line}" for line in summary(made)]
     lines += [sentence(alert) for alert in made.alerts if alert.active]
     return [*lines, *(f"note: {notice}" for notice in made.notices)]
 
 
-def sections(made: Watch) -> list[Section]:
-    """Lay the charts out; parts without a row are left out."""
-    found = [_now(made), _alerts(made), *(_series(one) for one in made.measures)]
+def sections(made: Watch, most: int | None = _MOST) -> list[Section]:
+    """Lay out the newest rows, or all; parts without a row are left out."""
+    series = [_series(one, most) for one in made.measures]
+    found = [_now(made), _alerts(made, most), *series]
     return [section for section in found if section.rows]
 
 
@@ -57,12 +63,12 @@ def _now(made: Watch) -> Section:
             (
                 LABELS[one.measure],
                 one.state,
-                _percent(one.values[-1]),
-                _percent(math.nan if base is None else base.center),
-                f"[{_percent(one.lower[-1])}, {_percent(one.upper[-1])}]",
-                _number(one.cusum_fell[-1]),
-                _number(one.cusum_rose[-1]),
-                _number(math.nan if base is None else base.dispersion),
+                percent(one.values[-1]),
+                percent(math.nan if base is None else base.center),
+                f"[{percent(one.lower[-1])}, {percent(one.upper[-1])}]",
+                number(one.cusum_fell[-1]),
+                number(one.cusum_rose[-1]),
+                number(math.nan if base is None else base.dispersion),
             )
         )
     columns = (
@@ -76,14 +82,14 @@ def _now(made: Watch) -> Section:
         "dispersion",
     )
     note = (
-        f"p charts at {half_up(made.width, 2)} sigma and CUSUMs at {_number(made.h)}: "
+        f"p charts at {half_up(made.width, 2)} sigma and CUSUMs at {number(made.h)}: "
         f"together one false alarm in about {made.every:g} batches. Sigma is "
         "clustered; a dispersion other than 1 is Laney's."
     )
     return Section("Newest batch", columns, tuple(rows), note)
 
 
-def _alerts(made: Watch) -> Section:
+def _alerts(made: Watch, most: int | None) -> Section:
     rows = tuple(
         (
             LABELS[alert.measure],
@@ -92,42 +98,47 @@ def _alerts(made: Watch) -> Section:
             alert.since,
             alert.found,
             "active" if alert.active else alert.last,
-            _percent(alert.value),
-            _percent(alert.center),
+            percent(alert.value),
+            percent(alert.center),
         )
-        for alert in made.alerts[-_MOST:]
+        for alert in made.alerts[_from(len(made.alerts), most) :]
     )
     columns = ("", "side", "chart", "since", "found", "last", "%", "baseline, %")
     return Section("Alerts", columns, rows)
 
 
-def _series(one: MeasureWatch) -> Section:
+def _series(one: MeasureWatch, most: int | None) -> Section:
+    first = _from(len(one.at), most)
     rows = tuple(
         (
             at,
-            _percent(value),
+            percent(value),
             str(n),
-            _percent(error),
-            f"[{_percent(low)}, {_percent(high)}]" if low == low else UNDEFINED,
-            _number(fell),
-            _number(rose),
+            percent(error),
+            f"[{percent(low)}, {percent(high)}]" if low == low else UNDEFINED,
+            number(fell),
+            number(rose),
         )
         for at, value, n, error, low, high, fell, rose in zip(
-            one.at[-_MOST:],
-            one.values[-_MOST:],
-            one.sizes[-_MOST:],
-            one.errors[-_MOST:],
-            one.lower[-_MOST:],
-            one.upper[-_MOST:],
-            one.cusum_fell[-_MOST:],
-            one.cusum_rose[-_MOST:],
+            one.at[first:],
+            one.values[first:],
+            one.sizes[first:],
+            one.errors[first:],
+            one.lower[first:],
+            one.upper[first:],
+            one.cusum_fell[first:],
+            one.cusum_rose[first:],
             strict=True,
         )
     )
     columns = ("batch", "%", "items", "s.e.", "limits", "CUSUM fell", "CUSUM rose")
-    more = len(one.at) - _MOST
-    note = f"{more} earlier ones are in the JSON output." if more > 0 else ""
+    note = f"{first} earlier ones are in the JSON output." if first else ""
     return Section(LABELS[one.measure], columns, rows, note)
+
+
+def _from(n: int, most: int | None) -> int:
+    """Return the first of n rows that is shown."""
+    return 0 if most is None else max(0, n - most)
 
 
 def rich(made: Watch) -> RenderableType:
@@ -145,9 +156,11 @@ def html(made: Watch) -> str:
     return tables.html(_title(made), _lines(made), sections(made))
 
 
-def _percent(value: float) -> str:
+def percent(value: float) -> str:
+    """Write a share in percent."""
     return UNDEFINED if math.isnan(value) else half_up(100 * value, 2)
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Write a number with two decimals."""
     return UNDEFINED if math.isnan(value) else half_up(value, 2)

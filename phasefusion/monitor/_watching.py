@@ -196,6 +196,30 @@ class Watch:
         except OSError as error:
             raise RecordError(f"{path}: cannot be written: {error}") from error
 
+    def save_html(self, path: str | Path) -> Path:
+        """Write one page that works offline: charts, alerts, and every batch.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; its folder is made where it does not exist.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        RecordError
+            If it cannot be written.
+        """
+        from phasefusion.monitor._page import write_html
+
+        try:
+            return write_html(self, Path(path))
+        except OSError as error:
+            raise RecordError(f"{path}: cannot be written: {error}") from error
+
     def __rich__(self) -> RenderableType:
         from phasefusion.monitor._rendering import rich
 

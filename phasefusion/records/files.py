@@ -26,6 +26,11 @@ IMPORTED = "imported"
 #: Settings that the derived list of arms follows from.
 _MAKE_ARMS = ("protocol", "grid", "dense")
 _ABSENT = "(absent)"
+_OTHER_CODE = (
+    " (its code has changed, or an object or a constant that it uses; if it is the "
+    "same scorer all the same, say what identifies it: content= of wrap, describe() of "
+    "a class)"
+)
 _MAX_VALUE = 60
 
 PassKey = tuple[str, str, str, bool, int, tuple[int, ...]]
@@ -174,6 +179,8 @@ def changes(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]
         found.pop("arms", None)
     if "questions_sha256" in found:
         found["questions_sha256"] = _question_changes(recorded, wanted)
+    if "scorer.source" in found:
+        found["scorer.source"] += _OTHER_CODE
     return list(found.values())
 
 

@@ -205,24 +205,26 @@ def build(passes: Passes, settings: Mapping[str, Any]) -> Table:
     )
 
 
-def phase_logprobs(
+def arm_logprobs(
     passes: Passes, settings: Mapping[str, Any]
-) -> NDArray[np.float64] | None:
-    """Content-space log-probabilities of the phase views on the unshifted origin.
+) -> dict[str, NDArray[np.float64]]:
+    """Content-space log-probabilities of every recorded arm on the unshifted origin.
 
     Returns
     -------
-    logp : ndarray, shape (n, S, M, K), float64, or None
+    dict of str to ndarray, shape (n, S, M, K), float64
         NaN where a pass is missing or has no posterior, -inf beyond an item's options;
-        phases and orders are numbered as in the table. None without phase passes.
+        phases and orders are numbered as in the table. An arm without passes is left
+        out.
     """
     passes = _of_protocol(passes, settings)
     order_index, order = number_orders(passes)
-    chosen = (passes.arm == "phase") & ~passes.shifted
-    if not chosen.any():
-        return None
     content = passes.content_logprobs()
-    return block_of(passes, content, order_index, order, chosen).logp
+    found = {}
+    for name in dict.fromkeys(passes.arm[~passes.shifted].tolist()):
+        chosen = (passes.arm == name) & ~passes.shifted
+        found[str(name)] = block_of(passes, content, order_index, order, chosen).logp
+    return found
 
 
 def number_orders(passes: Passes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

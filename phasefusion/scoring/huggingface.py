@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from phasefusion.errors import ScoringError
 from phasefusion.frames import Device
@@ -32,6 +32,7 @@ from phasefusion.scoring.families import (
     Shown,
     ThroughProcessor,
     own_family,
+    through_processor,
 )
 from phasefusion.scoring.letters import (
     TEXT_PROMPT,
@@ -46,13 +47,13 @@ from phasefusion.scoring.protocol import (
     ScoreRequest,
 )
 from phasefusion.scoring.questions import Asked, Asker
+from phasefusion.scoring.saliency import Method, Replace, Saliency, saliency
 from phasefusion.scoring.source import (
     OWN_FAMILIES,
     check_folder,
     check_hub,
     folder_sha256,
     local_folder,
-    not_served,
 )
 from phasefusion.scoring.sweeps import Sweeper
 from phasefusion.scoring.times import Timestamps, frame_times
@@ -192,7 +193,7 @@ class HFOptionScorer:
             family = own_family(model, tokenizer, pixels)
         else:
             _refuse_pixels(*wanted, pixels)
-            family = _through_processor(model, processor, frames_as)
+            family = through_processor(model, processor, frames_as)
             if getattr(processor, "chat_template", None):
                 template = None  # it may have another one for videos
         family.template = family.template or template
@@ -390,6 +391,35 @@ class HFOptionScorer:
             for scores, asked in zip(made, requests, strict=True)
         ]
 
+    def saliency(
+        self,
+        clip: Clip,
+        question: str,
+        options: Sequence[str],
+        *,
+        order: ArrayLike | None = None,
+        option: int | Sequence[int] | None = None,
+        against: int | Sequence[int] | None = None,
+        method: Method = "occlusion",
+        replace: Replace = "neighbour",
+    ) -> Saliency:
+        """Say what each frame adds to the log-posterior of an option, in nats.
+
+        Parameters, what is returned and what is raised are those of
+        `phasefusion.scoring.saliency.saliency`.
+        """
+        return saliency(
+            self,
+            clip,
+            question,
+            options,
+            order=order,
+            option=option,
+            against=against,
+            method=method,
+            replace=replace,
+        )
+
     def forget(self) -> None:
         """Drop the features that are kept of frames, so that the next call makes all.
 
@@ -402,8 +432,13 @@ class HFOptionScorer:
         _check_choice("variant", name, VARIANTS)
         return BlindScorer(self) if name == "blind" else without_letters(self)
 
-    def _shown(self, clip: Clip, s: int, asked: Asked) -> Shown:
-        """Show the frames of one phase, as they are if they were resized before."""
+    def _shown(
+        self, clip: Clip, s: int, asked: Asked, frames: NDArray[Any] | None = None
+    ) -> Shown:
+        """Show the frames of one phase, or others at their times.
+
+        They are shown as they are if they were resized before.
+        """
         n_frames, *now = clip.frames.shape[1:4]
         size = None
         if clip.info is not None and clip.frames.dtype == np.uint8:
@@ -412,7 +447,8 @@ class HFOptionScorer:
                 size = (now[0], now[1])
         times = frame_times(clip, s, self._timestamps)
         chat = asked.prompts[0]
-        return self._family.show(clip.frames[s], times, size=size, chat=chat)
+        frames = clip.frames[s] if frames is None else frames
+        return self._family.show(frames, times, size=size, chat=chat)
 
     def frame_size(
         self, height_px: int, width_px: int, n_frames: int
@@ -554,22 +590,6 @@ def _checked_prompt(prompt: PromptTemplate | str | None, score: Kind) -> PromptT
             f"{{letter}}; got {prompt.to_dict()}"
         )
     return prompt
-
-
-def _through_processor(
-    model: Any, processor: Any, frames_as: FramesAs | None
-) -> ThroughProcessor:
-    kind = getattr(model.config, "model_type", None)
-    parts = ("video_processor", "image_processor")
-    if any(getattr(processor, part, None) is not None for part in parts):
-        return ThroughProcessor(model, processor, frames_as)
-    if frames_as is None and not hasattr(model.config, "vision_config"):
-        raise not_served(type(model).__name__, kind)
-    raise ScoringError(
-        f"{type(model).__name__}: frames for model type {kind!r} go through its "
-        "processor; give a processor with a video or an image processor, as "
-        "AutoProcessor loads it"
-    )
 
 
 def _refuse_pixels(*settings: object) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Show: TypeAlias = Callable[["Clip", int, Asked], Shown]
 
 #: Pixels that wait for their passes.
-_MOST_BYTES = 2**29
+MOST_BYTES = 2**29
 
 
 @dataclass(slots=True, eq=False)
@@ -97,7 +97,7 @@ class Sweeper:
                 for s in range(len(same[0].clip.frames)):
                     jobs += [job for plan in same for job in self._jobs(plan, s)]
                     self._shown.clear()
-                    if _n_bytes(jobs) > _MOST_BYTES:
+                    if _n_bytes(jobs) > MOST_BYTES:
                         self._run(jobs)
                         jobs = []
             self._run(jobs)

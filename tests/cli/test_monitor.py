@@ -41,6 +41,10 @@ def test_add_and_show(call, runs, tmp_path):
     assert found["measures"][1]["alerts"][0]["since"] == "2026-11-13T00:00:00Z"
     assert err == f"phasefusion: written: {file}\n"
     assert 'alarm{chart="p_chart",history="quality",measure="fpc"' in file.read_text()
+    page = tmp_path / "quality.html"
+    code, out, err = call("monitor", "show", history, "--html", page)
+    assert (code, err) == (1, f"phasefusion: written: {page}\n")
+    assert "FPC fell since 2026-11-13T00:00:00Z" in page.read_text()
     code, out, _ = call("monitor", "show", history, "--markdown")
     assert (code, out[:28]) == (1, "# phasefusion monitor: alarm")
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
+import linecache
+import sys
 
 import pytest
 from pixel_scorer import PixelScorer, make_questions
@@ -91,6 +94,129 @@ def test_workers_with_a_device_each_are_of_one_run(tmp_path):
     assert first == second != other
 
 
+HELPERS = """
+SHIFT = {shift}
+def pick(options):
+    return [len(option) + SHIFT for option in options]
+class Model:
+    calls = 0
+    def __init__(self, k):
+        self.k = k
+        self.seen = []
+        self.answered = 0
+    def run(self, options):
+        self.seen.append(len(options))
+        self.answered += 1
+        return [{sign}self.k * len(option) for option in options]
+"""
+USES = {
+    "a function of another file": "from {name} import pick\ndef f(v, q, o):\n"
+    "    return pick(o)\n",
+    "a module": "import {name}\ndef f(v, q, o):\n    return {name}.pick(o)\n",
+    "an object": "from {name} import Model\nmodel = Model({k})\ndef f(v, q, o):\n"
+    "    return model.run(o)\n",
+    "a method": "from {name} import Model\nf = Model({k}).run\n",
+    "a list of objects": "from {name} import Model\nmodels = [Model({k})]\n"
+    "def f(v, q, o):\n    return models[0].run(o)\n",
+    "a container": "known = dict(k=[1, {k}])\ndef f(v, q, o):\n    return known['k']\n",
+    "an array": "import numpy as np\nknown = np.arange(9) * {k}\ndef f(v, q, o):\n"
+    "    return known[: len(o)]\n",
+}
+
+
+def hashes(folder, monkeypatch, text, **values):
+    """Hash of ``f`` in a module that uses another one, as two new processes would."""
+    name = f"helpers_{folder.name}".replace("-", "_")
+    monkeypatch.syspath_prepend(str(folder))
+    values = {"k": 1, "shift": 0, "sign": "", "name": name} | values
+    (folder / f"{name}.py").write_text(HELPERS.format(**values))
+    (folder / "mine.py").write_text(text.format(**values))
+    sys.modules.pop(name, None)
+    importlib.invalidate_caches()
+    linecache.clearcache()
+    space = {"__name__": "mine"}
+    exec(
+        compile((folder / "mine.py").read_text(), str(folder / "mine.py"), "exec"),
+        space,
+    )
+    found = code_hash(space["f"])
+    sys.modules.pop(name, None)
+    return found
+
+
+@pytest.mark.parametrize("what", USES)
+def test_what_a_function_uses_counts(tmp_path, monkeypatch, what):
+    change = {"k": 2}
+    if what in ("a function of another file", "a module"):
+        change = {"shift": 1}
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    first = hashes(tmp_path, monkeypatch, USES[what])
+    assert first is not None
+    assert hashes(tmp_path, monkeypatch, USES[what]) == first
+    assert hashes(tmp_path, monkeypatch, USES[what], **change) != first
+    if "object" in what or "method" in what:
+        assert hashes(tmp_path, monkeypatch, USES[what], sign="-") != first
+
+
+class Counting:
+    """Counts its calls, which makes it no other scorer."""
+
+    def __init__(self, k):
+        self.k = k
+        self.calls = 0
+        self.seen = {}
+
+    def __call__(self, frames, question, options):
+        self.calls += 1
+        self.seen[question] = len(options)
+        return [self.k * len(option) for option in options]
+
+
+def test_objects_are_told_apart_by_what_they_are_made_with():
+    one = Counting(1)
+    same = code_hash(one)
+    one(None, "?", ["a"])
+    assert code_hash(one) == same == code_hash(Counting(1)) != code_hash(Counting(2))
+
+
+def test_weights_of_torch_count():
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Linear(3, 4)
+    large = torch.nn.Linear(2**10, 2**10).to(torch.bfloat16)
+
+    def f(frames, question, options):
+        return large(model(frames))
+
+    first = code_hash(f)
+    assert code_hash(f) == first
+    with torch.no_grad():
+        model.weight[2, 1] += 1e-3
+        second = code_hash(f)
+        large.weight.mul_(1.01)
+    assert len({first, second, code_hash(f)}) == 3
+
+
+def test_installed_code_is_not_read():
+    import json.decoder
+
+    def f(frames, question, options):
+        return json.decoder.JSONDecoder().decode(question)
+
+    def g(frames, question, options):
+        return [0.0] * len(options)
+
+    assert code_hash(f) != code_hash(g)
+    assert code_hash(json.decoder.JSONDecoder) is None
+
+
+def test_a_refusal_says_what_to_do(tmp_path):
+    questions = make_questions(tmp_path, n_clips=1, per_clip=1)
+    options = {"out": tmp_path / "run", "protocol": "quick", "progress": False}
+    pf.evaluate(questions, pf.wrap(Counting(1), returns="logits"), **options)
+    with pytest.raises(RecordError, match="say what identifies it: content= of wrap"):
+        pf.evaluate(questions, pf.wrap(Counting(2), returns="logits"), **options)
+
+
 def made(by=1.0, *, start=0):
     count = start
 
@@ -135,7 +261,7 @@ def test_who_describes_itself_is_not_looked_at():
     assert describe_scorer(given).get("content") == "v1"
     assert "source" not in describe_scorer(given)
     with_own_score = Louder(made(), returns="logits", content="v1")
-    assert describe_scorer(with_own_score)["source"] == code_hash(Louder)
+    assert describe_scorer(with_own_score)["source"] == code_hash(with_own_score)
 
 
 def test_a_source_that_cannot_be_read_is_warned_of():

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from html_runs import HOSTILE, run_with_questions
+from html_runs import HOSTILE, add_saliency, run_with_questions
 
 from phasefusion import tinyvlm
 from phasefusion.datasets import load_questions
@@ -105,7 +105,7 @@ def test_posteriors_are_those_of_the_passes(run, page):
             content /= content.sum()
             total += content
             m = item["orders"].index(row["order"])
-            shown = item["posteriors"][row["phase_index"]][m]
+            shown = item["posteriors"][f"phase {row['phase_index']}"][m]
             assert np.abs(np.array(shown) - 1000 * content).max() <= 0.5 + 1e-6
             answer = item["answers"][f"phase {row['phase_index']}"][m]
             assert answer == row["answer"]
@@ -113,10 +113,37 @@ def test_posteriors_are_those_of_the_passes(run, page):
         assert np.abs(np.array(item["fused"]) - fused).max() <= 0.5 + 1e-6
 
 
+@pytest.mark.parametrize("arm", ["union", "dense"])
+def test_posteriors_of_single_passes(run, page, arm):
+    _, data = page
+    passes = [
+        json.loads(line) for line in (run / "passes.jsonl").read_text().splitlines()
+    ]
+    n_seen = 0
+    for item in data["items"]:
+        for row in passes:
+            if row["question_id"] != item["id"] or row["arm"] != arm or row["shifted"]:
+                continue
+            content = np.empty(item["k"])
+            content[row["order"]] = np.exp(row["logprobs"])
+            shown = item["posteriors"][arm][item["orders"].index(row["order"])]
+            apart = np.array(shown) - 1000 * content / content.sum()
+            assert np.abs(apart).max() <= 0.5 + 1e-6
+            n_seen += 1
+    assert n_seen == sum(len(item["orders"]) for item in data["items"])
+
+
+def test_the_single_pass_is_the_view_that_it_is(page):
+    item = page[1]["items"][5]
+    assert item["answers"]["single"] == item["answers"]["phase 1"]
+    assert item["posteriors"]["single"] == item["posteriors"]["phase 1"]
+    assert set(item["posteriors"]) == set(item["answers"]) - {"vote"}
+
+
 def test_missing_passes_are_none(page):
     item = page[1]["items"][3]
     assert item["missing"] == 1
-    assert item["posteriors"][1][2] == [-1] * item["k"]
+    assert item["posteriors"]["phase 1"][2] == [-1] * item["k"]
     assert item["answers"]["phase 1"][2] == -1
     assert item["phase_flip"] is None
 
@@ -193,7 +220,9 @@ def test_other_protocols(tmp_path, protocol):
     run_with_questions(tmp_path, protocol=protocol, n_items=6)
     _, data = data_of(report(tmp_path).save_html(tmp_path))
     assert len(data["items"]) == 6
-    assert ("posteriors" in data["items"][0]) == (protocol == "stableeval")
+    arms = ["single"] if protocol == "quick" else ["phase 0", "phase 1", "phase 2"]
+    assert set(arms) <= set(data["items"][0]["posteriors"])
+    assert ("fused" in data["items"][0]) == (protocol == "stableeval")
 
 
 def test_a_run_without_answers(tmp_path):
@@ -273,3 +302,57 @@ def test_plots_follow_the_page(page):
     assert len(ids) == len(set(ids))
     for reference in re.findall(r'(?:url\(#|xlink:href="#)([^")]+)', text):
         assert reference in ids
+
+
+def test_shares_of_frames(tmp_path):
+    run_with_questions(tmp_path, clip=CLIP, n_items=8)
+    rows = add_saliency(tmp_path, kinds=("occlusion", "gradient"))
+    _, data = data_of(report(tmp_path).save_html(tmp_path, n_strips=1))
+    assert {"0", "1", "2", "3", "4", "5"} <= set(data["strips"])
+    strips = {one["phase"]: one for one in data["strips"]["0"]}
+    first = strips[0]["shares"]
+    assert [one["kind"] for one in first] == ["phase", "phase", "flip"]
+    assert first[0]["values"][:2] == [None, -3.5]
+    assert first[0]["values"][2] == round(rows[0]["values"][0][2], 3)
+    assert first[0]["option"] == rows[0]["options"][0]
+    flip = next(row for row in rows if row["kind"] == "flip")
+    for s, n in ((0, 0), (2, 1)):
+        shown = strips[s]["shares"][-1]
+        assert shown["values"] == [round(value, 3) for value in flip["values"][n]]
+        assert (shown["option"], shown["against"]) == (0, 1)
+        assert (shown["other"], shown["first"]) == (2 - s, n == 0)
+        assert shown["base"] == flip["base"][n]
+    assert len(strips[1]["shares"]) == 2  # no flip of it
+    no_pictures = data["strips"]["1"]  # its video is gone
+    assert all("source" not in one and one["shares"] for one in no_pictures)
+    _, data = data_of(report(tmp_path).save_html(tmp_path, n_strips=0))
+    assert data["strips"] == {}
+
+
+def test_shares_of_other_frames_are_left_out(tmp_path):
+    run_with_questions(tmp_path, clip=CLIP, n_items=4)
+    rows = add_saliency(tmp_path)
+    rows[0]["frame_indices"] = [[99, *rows[0]["frame_indices"][0][1:]]]
+    (tmp_path / "saliency.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
+    _, data = data_of(report(tmp_path).save_html(tmp_path))
+    assert [one["kind"] for one in data["strips"]["0"][0]["shares"]] == ["flip"]
+
+
+def test_shares_of_the_frames_that_a_long_strip_shows(tmp_path):
+    run_with_questions(tmp_path, n_items=1)
+    path = tmp_path / "passes.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in lines:
+        if row["frame_indices"]:
+            row["frame_indices"] = [2 * i for i in range(50)]
+            row["frame_times_s"] = []
+    path.write_text("".join(json.dumps(row) + "\n" for row in lines))
+    rows = add_saliency(tmp_path, n_frames=50)
+    _, data = data_of(report(tmp_path).save_html(tmp_path))
+    strip = data["strips"]["0"][1]
+    assert len(strip["frames"]) == 32
+    values = rows[1]["values"][0]
+    wanted = [round(values[index // 2], 3) for index in strip["frames"]]
+    assert strip["shares"][0]["values"] == wanted

@@ -2,33 +2,18 @@
 
 import io
 import json
-import shutil
 import time
 
 import numpy as np
 import pytest
-from html_runs import HOSTILE, run_with_questions
+from html_pages import pixels
+from html_runs import HOSTILE, add_saliency, run_with_questions
 
 from phasefusion import tinyvlm
 from phasefusion.report import report
 
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 CLIP = tinyvlm.questions_path().parent / "clip-000.mp4"
 LARGE = 3000
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        try:
-            made = driver.chromium.launch(
-                executable_path=CHROMIUM, args=["--no-sandbox"]
-            )
-        except playwright.Error as error:
-            pytest.skip(f"no Chromium: {str(error).splitlines()[0]}")
-        yield made
-        made.close()
 
 
 @pytest.fixture(scope="module")
@@ -36,30 +21,6 @@ def path(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     run_with_questions(folder, clip=CLIP)
     return report(folder).save_html(folder)
-
-
-@pytest.fixture
-def open_page(browser):
-    """Open a file; afterwards fail on errors, console messages and other requests."""
-    said, asked, contexts = [], [], []
-
-    def opened(path, **options):
-        context = browser.new_context(
-            viewport={"width": 1200, "height": 900}, **options
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(path.as_uri())
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert said == []
-    assert [u for u in asked if not u.startswith(("file:", "data:"))] == []
 
 
 def ids(page):
@@ -145,10 +106,17 @@ def test_item_page(open_page, path):
     rows = page.locator(".posteriors tbody th").all_inner_texts()
     assert rows[:4] == ["single", "phase 0", "phase 1", "phase 2"]
     assert "fusion" in rows
-    cell = page.locator(".posteriors tr:has(th:text-is('phase 1')) td").nth(2)
-    answer = item["answers"]["phase 1"][2]
-    share = item["posteriors"][1][2][answer] / 10
-    assert cell.inner_text().strip() == f"{chr(65 + answer)} {share:.1f}"
+    assert rows[-2:] == ["union", "dense"]
+    for arm in ("phase 1", "fusion", "union", "dense"):
+        cell = page.locator(f".posteriors tr:has(th:text-is('{arm}')) td").nth(2)
+        answer = item["answers"][arm][2]
+        shares = item["posteriors"][arm][2]
+        shown = f"{chr(65 + answer)} {shares[answer] / 10:.1f}"
+        assert cell.inner_text().strip() == shown
+        spoken = cell.locator(".bar").get_attribute("aria-label")
+        assert spoken == ", ".join(
+            f"{chr(65 + k)} {share / 10:.1f} %" for k, share in enumerate(shares)
+        )
     assert page.locator("#item img").count() == 3
 
 
@@ -159,12 +127,6 @@ def test_linked_pictures(open_page, path, tmp_path):
     image = page.locator("#item img").first
     image.evaluate("i => { i.loading = 'eager'; return i.decode(); }")
     assert image.evaluate("i => i.naturalWidth") == 4 * 112
-
-
-def pixels(page, **options):
-    image = pytest.importorskip("PIL.Image")
-    shot = image.open(io.BytesIO(page.screenshot(**options))).convert("RGB")
-    return np.asarray(shot, int)
 
 
 def test_screenshot_has_content(open_page, path):
@@ -237,3 +199,89 @@ def test_all_rows_are_printed(open_page, path):
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("#rows tr.item").count() == 14
     assert json.loads(page.evaluate("document.getElementById('data').textContent"))
+
+
+@pytest.fixture(scope="module")
+def explained(tmp_path_factory):
+    """A page with shares of frames, and what they are."""
+    folder = tmp_path_factory.mktemp("explained")
+    run_with_questions(folder, clip=CLIP, n_items=8)
+    rows = add_saliency(folder, kinds=("occlusion", "gradient"))
+    return report(folder).save_html(folder), rows
+
+
+def test_shares_under_the_frames(open_page, explained):
+    path, rows = explained
+    page = open_page(path)
+    page.select_option("#which", "shares")
+    assert ids(page) == [f"q{i}" for i in range(6)]
+    page.locator("#rows tr.item").first.click()
+    strips = page.locator(".strip")
+    assert strips.count() == 3
+    groups = strips.nth(0).locator(".shares")
+    assert groups.count() == 3  # two methods, and a flip
+    values = rows[0]["values"][0]
+    texts = groups.first.locator(".value").all_inner_texts()
+    assert texts[:2] == ["–", "−3.50"]
+    assert texts[3] == f"{values[3]:+.2f}".replace("-", "−")
+    spoken = groups.first.locator(".well").nth(1).get_attribute("aria-label")
+    answer = chr(65 + rows[0]["options"][0])
+    frame = rows[0]["frame_indices"][0][1]
+    assert spoken == f"frame {frame}: −3.50 nats for {answer}"
+    title = groups.first.get_attribute("aria-label")
+    assert title.startswith(f"For {answer}: what a frame adds to its log-posterior")
+    assert "occlusion by the frame before" in title
+    flip = groups.last.get_attribute("aria-label")
+    assert flip.startswith("Flip, A against B: what a frame adds over that of phase 2")
+    other = strips.nth(2).locator(".shares").last.get_attribute("aria-label")
+    assert "what a frame of phase 0 adds over it" in other
+
+
+def test_bars_are_as_tall_as_their_values(open_page, explained):
+    path, rows = explained
+    page = open_page(path)
+    page.locator("#rows tr.item").first.click()
+    well = page.locator(".well").first.bounding_box()
+    most = max(
+        abs(value)
+        for row in rows
+        if (row["question_id"], row["kind"], row["method"])
+        == ("q0", "phase", "occlusion")
+        for value in row["values"][0]
+        if value is not None
+    )
+    groups = page.locator(".strip").nth(0).locator(".shares")
+    bars = groups.first.locator(".share")
+    assert bars.nth(0).bounding_box()["height"] == 0
+    for i, value in list(enumerate(rows[0]["values"][0]))[1:]:
+        box = bars.nth(i).bounding_box()
+        wanted = well["height"] / 2 * abs(value) / most
+        assert box["height"] == pytest.approx(wanted, abs=1)
+        middle = groups.first.locator(".well").nth(i).bounding_box()
+        middle = middle["y"] + middle["height"] / 2
+        edge = box["y"] if value < 0 else box["y"] + box["height"]
+        assert edge == pytest.approx(middle, abs=1)
+    # every value stands under its own frame
+    image = page.locator("#item img").first.bounding_box()
+    for i in range(4):
+        box = groups.first.locator(".well").nth(i).bounding_box()
+        centre = image["x"] + image["width"] * (i + 0.5) / 4
+        assert box["x"] + box["width"] / 2 == pytest.approx(centre, abs=3)
+
+
+def test_shares_without_pictures_and_in_the_dark(open_page, explained):
+    path, _ = explained
+    page = open_page(path, color_scheme="dark")
+    page.locator("#rows tr.item").nth(1).click()
+    assert page.locator("#item img").count() == 0
+    assert page.locator(".strip .frames").count() == 3
+    shares = page.locator(".shares").first
+    shares.scroll_into_view_if_needed()
+    shot = shares.screenshot()
+    image = pytest.importorskip("PIL.Image")
+    shown = np.asarray(image.open(io.BytesIO(shot)).convert("RGB"), int)
+    coloured = (shown.max(axis=2) - shown.min(axis=2)) > 60
+    assert coloured.mean() > 0.01  # bars
+    assert (shown.min(axis=2) > 150).mean() > 0.005  # values
+    page.keyboard.press("j")
+    assert page.locator("#item-title").inner_text() == "What happens in number 2?"

@@ -311,3 +311,38 @@ def test_known_families_score_the_same_through_their_processor(name):
     np.testing.assert_allclose(
         score(through, clip).logprobs, own.logprobs, rtol=0, atol=1e-5
     )
+
+
+def test_frames_explained_through_a_processor(llava):
+    scorer = HFOptionScorer(*llava)
+    clip = made.build_clip((SIDE, SIDE))
+    asked = (made.QUESTION, made.OPTIONS)
+    found = scorer.saliency(clip, *asked, option=0)
+    frames = clip.frames.copy()
+    frames[1, 2] = frames[1, 1]
+    logp = [
+        scorer.score(one, *asked).logprobs[1, 0]
+        for one in (clip, replace(clip, frames=frames))
+    ]
+    logp = [one - np.logaddexp.reduce(one) for one in logp]
+    assert found.values[1, 2] == pytest.approx(logp[0][0] - logp[1][0], abs=2e-5)
+    assert found.shared_frames == 1
+    slopes = scorer.saliency(clip, *asked, option=0, method="gradient")
+    assert np.abs(slopes.base - found.base).max() < 2e-5
+    assert np.isfinite(slopes.values).all()
+
+
+def test_pixels_that_are_not_by_frame_have_no_gradient(llava, monkeypatch):
+    scorer = HFOptionScorer(*llava)
+    clip = made.build_clip((SIDE, SIDE))
+    show = scorer._family.show
+
+    def in_tiles(*args, **options):
+        shown = show(*args, **options)
+        pixels = shown.inputs.arrays["pixel_values"]
+        shown.inputs.arrays["pixel_values"] = np.concatenate([pixels, pixels])
+        return shown
+
+    monkeypatch.setattr(scorer._family, "show", in_tiles)
+    with pytest.raises(ScoringError, match="cannot be told apart"):
+        scorer.saliency(clip, made.QUESTION, made.OPTIONS, option=0, method="gradient")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,11 +16,13 @@ from phasefusion.report.headline import headline
 from phasefusion.report.html.data import heat_maps, page_data
 from phasefusion.report.html.plots import plots
 from phasefusion.report.html.questions import QuestionTexts, find_questions
+from phasefusion.report.html.rendering import inert_json, rendered
+from phasefusion.report.html.shares import Shares, frame_shares, shown
 from phasefusion.report.html.strips import Strip, film_strips
 from phasefusion.report.sections import sections
 from phasefusion.report.table import build
 
-__all__ = ["HTML_FILE", "write_html"]
+__all__ = ["HTML_FILE", "inert_json", "write_html"]
 
 HTML_FILE = "report.html"
 #: Pictures of more bytes together lie beside the file instead of in it.
@@ -53,7 +54,7 @@ def write_html(
         there. Without it questions are shown by their ids, and no frames.
     n_strips : int, default 100
         Questions that get film strips, the least stable first; their videos are
-        decoded.
+        decoded. With any, those have them too whose frames `saliency` has explained.
     inline_bytes : int, default 8,000,000
         Pictures of more bytes together are written to the folder ``report_files``
         beside the file, and loaded when they are looked at.
@@ -85,10 +86,12 @@ def write_html(
     table = build(passes, settings)
     texts = find_questions(described, questions)
     data = page_data(passes, table, settings, texts)
-    strips = film_strips(run, data["items"], texts, n_strips)
+    shares = frame_shares(run, data["items"])
+    explained = {item for item, _ in shares}
+    strips = film_strips(run, data["items"], texts, n_strips, explained)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        data["strips"] = _placed(strips, folder, inline_bytes)
+        data["strips"] = _placed(strips, shares, folder, inline_bytes)
         page = _render(numbers, data, plots(numbers, table), heat_maps(table), texts)
         path = folder / HTML_FILE
         path.write_text(page, encoding="utf-8")
@@ -98,7 +101,7 @@ def write_html(
 
 
 def _placed(
-    strips: Sequence[Strip], folder: Path, inline_bytes: int
+    strips: Sequence[Strip], shares: Shares, folder: Path, inline_bytes: int
 ) -> dict[str, list[dict[str, Any]]]:
     """Give strips by item, with pictures as data or as files beside the page."""
     pictures = {one.picture.name: one.picture for one in strips if one.picture}
@@ -112,7 +115,7 @@ def _placed(
             (beside / picture.name).write_bytes(picture.data)
     found: dict[str, list[dict[str, Any]]] = {}
     for one in strips:
-        entry = one.to_dict()
+        entry = one.to_dict() | {"shares": shown(shares, one)}
         if one.picture:
             entry["source"] = (
                 f"{FILES_FOLDER}/{one.picture.name}"
@@ -131,41 +134,18 @@ def _render(
     heats: Sequence[Mapping[str, Any]],
     texts: QuestionTexts,
 ) -> str:
-    import jinja2
-    from markupsafe import Markup
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("phasefusion.report.html"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    loader = jinja2.PackageLoader("phasefusion.report.html")
-    script, _, _ = loader.get_source(environment, "page.js")
-    style, _, _ = loader.get_source(environment, "page.css")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     card = {name: value for name, value in numbers["card"].items() if name != "text"}
-    return environment.get_template("page.html.jinja").render(
-        protocol=numbers["protocol"],
+    return rendered(
+        "page.html.jinja",
+        ("theme.js", "page.js"),
+        title="phasefusion report",
+        tag=numbers["protocol"],
         headline=headline(numbers),
         sections=sections(numbers),
         card_text=numbers["card"]["text"],
         card=orjson.dumps(card, option=orjson.OPT_INDENT_2).decode(),
-        plots=[{**one, "svg": Markup(one["svg"])} for one in figures],  # ours
+        plots=figures,
         heats=heats,
         texts_note=texts.note,
-        script=Markup(script),
-        style=Markup(style),
-        script_hash=digest,
-        data=Markup(inert_json(data)),
+        data=data,
     )
-
-
-def inert_json(value: Any) -> str:
-    """JSON that stays inside its script element, whatever the texts in it say."""
-    text = orjson.dumps(value).decode()
-    for char in "<>&\u2028\u2029":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return text

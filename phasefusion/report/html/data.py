@@ -12,7 +12,7 @@ from phasefusion.fusion import fuse_items
 from phasefusion.records import Passes
 from phasefusion.report.html.questions import QuestionTexts
 from phasefusion.report.items import ItemColumns, contributions
-from phasefusion.report.table import Table, phase_logprobs
+from phasefusion.report.table import Table, arm_logprobs
 
 #: Posteriors are given in thousandths.
 POSTERIOR_UNIT = 1000
@@ -40,15 +40,18 @@ def page_data(
     Returns
     -------
     dict
-        ``arms``, ``main``, ``items``. Undefined values are None; posteriors are
-        integers in thousandths; answers are content indices, -1 for none.
+        ``arms``, ``main``, ``items``. Undefined values are None; posteriors, by arm
+        and order, are integers in thousandths; answers are content indices, -1 for
+        none.
     """
     columns = contributions(table)
-    logp = phase_logprobs(passes, settings)
-    posteriors = _posteriors(logp)
+    logp = arm_logprobs(passes, settings)
     seed = int(settings.get("seed", 0))
-    by_order = _fused(table, logp, seed, ("phase",))
-    fused = _fused(table, logp, seed, ("phase", "order"))
+    by_arm = _posteriors(table, logp)
+    by_order = _fused(table, logp.get("phase"), seed, ("phase",))
+    if by_order is not None:
+        by_arm["fusion"] = by_order
+    fused = _fused(table, logp.get("phase"), seed, ("phase", "order"))
     main = main_arm(columns.arms)
     n_missing = np.bincount(
         passes.item[passes.answer < 0], minlength=len(table.items)
@@ -57,10 +60,15 @@ def page_data(
     for i in range(len(table.items)):
         item = _item(i, table, columns, main, texts) | {"missing": n_missing[i]}
         item["pooled"] = _rounded(table.pooled_top[i])
-        if posteriors is not None and by_order is not None and fused is not None:
-            s, m, k = table.n_phases[i], table.n_orders[i], table.n_options[i]
-            item["posteriors"] = posteriors[i, :s, :m, :k].tolist()
-            item["by_order"] = by_order[i, :m, :k].tolist()
+        m, k = int(table.n_orders[i]), int(table.n_options[i])
+        of_item = {
+            arm: by_arm[arm][i, :m, :k].tolist()
+            for arm in item["answers"]
+            if arm in by_arm
+        }
+        if of_item:
+            item["posteriors"] = of_item
+        if fused is not None:
             item["fused"] = fused[i, :k].tolist()
         items.append(item)
     return {"arms": list(columns.arms), "main": main, "items": items}
@@ -122,9 +130,27 @@ def _thousandths(posterior: NDArray[np.float64]) -> NDArray[np.int64]:
     return rounded
 
 
-def _posteriors(logp: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
-    if logp is None or np.isnan(logp[..., 0]).all():
-        return None
+def _posteriors(
+    table: Table, logp: Mapping[str, NDArray[np.float64]]
+) -> dict[str, NDArray[np.int64]]:
+    """Posteriors of every arm that is a pass, and of every phase view, (n, M, K)."""
+    found: dict[str, NDArray[np.int64]] = {}
+    for name, values in logp.items():
+        if np.isnan(values[..., 0]).all():
+            continue
+        shares = _shares(values)
+        if name == "phase":
+            found |= {f"phase {s}": shares[:, s] for s in range(shares.shape[1])}
+        else:
+            found[name] = shares[:, 0]
+    for view in table.phase_names:  # one of them may be the single pass
+        is_single = table.arms.get(("single", False)) is table.arms[view, False]
+        if is_single and view in found:
+            found["single"] = found[view]
+    return found
+
+
+def _shares(logp: NDArray[np.float64]) -> NDArray[np.int64]:
     top = np.nanmax(np.where(np.isnan(logp), -np.inf, logp), axis=-1, keepdims=True)
     p = np.exp(logp - np.where(np.isfinite(top), top, np.nan))
     return _thousandths(p / p.sum(axis=-1, keepdims=True))

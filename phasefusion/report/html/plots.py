@@ -1,16 +1,14 @@
-"""Figures of the page as SVG, drawn by matplotlib; they follow the page's colours."""
+"""The figures of a run's page."""
 
 from __future__ import annotations
 
-import io
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from phasefusion._install import remedy
+from phasefusion.report.html.drawing import STYLES, drawn
 from phasefusion.report.table import Table
 from phasefusion.stats.proportions import score_interval
 from phasefusion.stats.selective import risk_coverage
@@ -18,33 +16,8 @@ from phasefusion.stats.selective import risk_coverage
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Colours that those with any colour vision tell apart (Okabe and Ito, 2008), each
-#: with a line style and a marker of its own, so that grey prints do too.
-_STYLES = (
-    ("#0072b2", "-", "o"),
-    ("#d55e00", "--", "s"),
-    ("#009e73", "-.", "^"),
-    ("#cc79a7", ":", "D"),
-    ("#56b4e9", (0, (5, 1, 1, 1, 1, 1)), "v"),
-    ("#e69f00", (0, (1, 1)), "P"),
-)
-#: Stands for the colour of text until the page gives it.
-_INK = "#010203"
 _MAX_ARMS = 12
 _MAX_CURVES = 6
-_SETTINGS = {
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": _INK,
-    "axes.labelcolor": _INK,
-    "text.color": _INK,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "legend.frameon": False,
-}
 
 
 def plots(numbers: Mapping[str, Any], table: Table) -> list[dict[str, str]]:
@@ -59,8 +32,7 @@ def plots(numbers: Mapping[str, Any], table: Table) -> list[dict[str, str]]:
     Returns
     -------
     list of dict
-        ``title``, ``note`` and ``svg``; the SVG is empty, and the note says so, where
-        matplotlib is not installed.
+        As `drawn` returns them.
     """
     found = []
     for title, note, draw in (
@@ -69,14 +41,8 @@ def plots(numbers: Mapping[str, Any], table: Table) -> list[dict[str, str]]:
         ("Risk and coverage", _NOTES["risk"], _risk(table)),
         ("Margins", _NOTES["margins"], _margins(table)),
     ):
-        if draw is None:
-            continue
-        try:
-            svg = _svg(title, draw)
-        except ImportError:
-            svg = ""
-            note = f"Not drawn: {remedy('matplotlib')}, then report again."
-        found.append({"title": title, "note": note, "svg": svg})
+        if draw is not None:
+            found.append(drawn(title, note, draw))
     return found
 
 
@@ -93,33 +59,6 @@ _NOTES = {
 }
 
 
-def _svg(title: str, draw: Callable[[Axes], None]) -> str:
-    """Draw one figure; equal input gives equal bytes."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    settings: Any = {**_SETTINGS, "svg.hashsalt": title}
-    with mpl.rc_context(settings):
-        figure = Figure(figsize=(5.2, 3.2), layout="constrained")
-        figure.patch.set_alpha(0)
-        FigureCanvasSVG(figure)
-        axes = figure.add_subplot()
-        axes.patch.set_alpha(0)
-        draw(axes)
-        out = io.StringIO()
-        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(out, format="svg", metadata=nothing)
-    svg = out.getvalue()
-    svg = svg[svg.index("<svg") :].replace(_INK, "var(--ink)")
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
-    # ids that several figures in one page would share
-    prefix = re.sub(r"[^a-z]+", "-", title.lower())
-    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
-    svg = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{prefix}-", svg)
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)
-
-
 def _accuracy(numbers: Mapping[str, Any]) -> Callable[[Axes], None] | None:
     rates = {
         arm: values["order_averaged"]
@@ -133,8 +72,8 @@ def _accuracy(numbers: Mapping[str, Any]) -> Callable[[Axes], None] | None:
     def draw(axes: Axes) -> None:
         for y, arm in enumerate(arms):
             value, low, high = (100 * rates[arm][k] for k in ("value", "low", "high"))
-            axes.plot([low, high], [y, y], color=_STYLES[0][0], linewidth=2)
-            axes.plot([value], [y], "o", color=_STYLES[0][0])
+            axes.plot([low, high], [y, y], color=STYLES[0][0], linewidth=2)
+            axes.plot([value], [y], "o", color=STYLES[0][0])
             axes.annotate(
                 f"{value:.1f}",
                 (value, y),
@@ -168,7 +107,7 @@ def _offsets(numbers: Mapping[str, Any]) -> Callable[[Axes], None] | None:
         return None
 
     def draw(axes: Axes) -> None:
-        color, _, marker = _STYLES[0]
+        color, _, marker = STYLES[0]
         spread: dict[float, int] = {}
         for x, value, low, high, name in points:
             at = x + 0.02 * spread.get(x, 0)
@@ -183,7 +122,7 @@ def _offsets(numbers: Mapping[str, Any]) -> Callable[[Axes], None] | None:
         labels = [f"{x:.2f}" for x in ticks]
         for i, (value, low, high, arm) in enumerate(shifts):
             at = last + 0.11 * i
-            color, _, _ = _STYLES[1]
+            color, _, _ = STYLES[1]
             axes.plot([at, at], [100 * low, 100 * high], color=color)
             axes.plot([at], [100 * value], "s", color=color, fillstyle="none")
             ticks.append(at)
@@ -222,7 +161,7 @@ def _risk(table: Table) -> Callable[[Axes], None] | None:
         return None
 
     def draw(axes: Axes) -> None:
-        for (arm, curve), (color, line, _) in zip(curves, _STYLES, strict=False):
+        for (arm, curve), (color, line, _) in zip(curves, STYLES, strict=False):
             axes.plot(
                 100 * curve.coverage,
                 100 * curve.risk,
@@ -244,7 +183,7 @@ def _margins(table: Table) -> Callable[[Axes], None] | None:
         return None
 
     def draw(axes: Axes) -> None:
-        for arm, (color, line, _) in zip(arms, _STYLES, strict=False):
+        for arm, (color, line, _) in zip(arms, STYLES, strict=False):
             margin = table.arms[arm, False].margin[:, 0]
             margin = np.sort(margin[np.isfinite(margin)])
             share = 100 * np.arange(1, len(margin) + 1) / len(margin)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,10 @@ class Strip:
     item : int
         Number of the item in the report.
     phase : int
+    places : tuple of int
+        Which of the frames of the pass are shown.
     frames : tuple of int
-        Indices of the frames shown, in the order of the picture.
+        Their indices, in the order of the picture.
     times_s : tuple of float
         Their presentation times; empty where not recorded.
     n_frames : int
@@ -58,6 +60,7 @@ class Strip:
 
     item: int
     phase: int
+    places: tuple[int, ...]
     frames: tuple[int, ...]
     times_s: tuple[float, ...]
     n_frames: int
@@ -84,6 +87,7 @@ def film_strips(
     items: Sequence[Mapping[str, Any]],
     texts: QuestionTexts,
     n_strips: int,
+    explained: Collection[int] = (),
 ) -> list[Strip]:
     """Decode the strips of the least stable items.
 
@@ -96,6 +100,8 @@ def film_strips(
         Where the videos are.
     n_strips : int
         Items that get strips.
+    explained : collection of int
+        Items that get them whatever their place; none where `n_strips` is 0.
 
     Returns
     -------
@@ -106,9 +112,8 @@ def film_strips(
     if not n_strips or not texts.items:
         return []
     chosen = sorted(range(len(items)), key=lambda i: (-_instability(items[i]), i))
-    wanted = {
-        (items[i]["benchmark"], items[i]["id"]): i for i in sorted(chosen[:n_strips])
-    }
+    numbers = sorted({*chosen[:n_strips], *explained})
+    wanted = {(items[i]["benchmark"], items[i]["id"]): i for i in numbers}
     by_video: dict[str, list[Strip]] = {}
     for key, strip in _recorded(run, wanted):
         question = texts.items.get(key)
@@ -150,6 +155,7 @@ def _recorded(
             key,
             Strip(
                 *place,
+                tuple(places),
                 tuple(int(frames[i]) for i in places),
                 tuple(float(times[i]) for i in places) if times else (),
                 len(frames),
@@ -177,23 +183,17 @@ def _decoded(video: str, strips: Sequence[Strip]) -> Iterator[Strip]:
     for one in strips:
         rows = pixels[np.searchsorted(wanted, one.frames)]
         strip = np.concatenate(list(rows), axis=1)
-        yield Strip(
-            one.item,
-            one.phase,
-            one.frames,
-            one.times_s,
-            one.n_frames,
-            _picture(strip),
-            strip.shape[1],
-            strip.shape[0],
-            odd,
+        yield replace(
+            one,
+            picture=_picture(strip),
+            width_px=strip.shape[1],
+            height_px=strip.shape[0],
+            note=odd,
         )
 
 
 def _without(strip: Strip, note: str) -> Strip:
-    return Strip(
-        strip.item, strip.phase, strip.frames, strip.times_s, strip.n_frames, note=note
-    )
+    return replace(strip, note=note)
 
 
 def _small(height_px: int, width_px: int, _: int) -> tuple[int, int]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from phasefusion.scoring.families.base import Family, Shown
-from phasefusion.scoring.families.generic import FramesAs, ThroughProcessor
+from phasefusion.scoring.families.generic import (
+    FramesAs,
+    ThroughProcessor,
+    through_processor,
+)
 from phasefusion.scoring.families.planes import (
     InternVL,
     LlavaNextVideo,
@@ -15,7 +19,14 @@ from phasefusion.scoring.families.qwen import Qwen3VL, QwenVL
 from phasefusion.scoring.families.smolvlm import SmolVLM
 from phasefusion.scoring.source import OWN_FAMILIES
 
-__all__ = ["Family", "FramesAs", "Shown", "ThroughProcessor", "own_family"]
+__all__ = [
+    "Family",
+    "FramesAs",
+    "Shown",
+    "ThroughProcessor",
+    "own_family",
+    "through_processor",
+]
 
 _CLASSES: dict[str, type[Any]] = {
     "internvl": InternVL,

@@ -14,7 +14,7 @@ from phasefusion.errors import ScoringError
 from phasefusion.pixels.geometry import Size
 from phasefusion.scoring.families.base import Encode, Family, Shown, Turns
 from phasefusion.scoring.rows import VisualInputs
-from phasefusion.scoring.source import one_line
+from phasefusion.scoring.source import not_served, one_line
 from phasefusion.scoring.times import FrameTimes
 
 FramesAs = Literal["video", "images"]
@@ -312,3 +312,26 @@ def _put_together(
     middle = whole[head : len(whole) - tail]
     rest = np.asarray(other[upto:], dtype=np.int64)
     return np.concatenate([whole[:head], middle, rest])
+
+
+def through_processor(
+    model: Any, processor: Any, frames_as: FramesAs | None
+) -> ThroughProcessor:
+    """Return the family of a model whose frames go through its processor.
+
+    Raises
+    ------
+    ScoringError
+        If the model takes no frames, or its processor none.
+    """
+    kind = getattr(model.config, "model_type", None)
+    parts = ("video_processor", "image_processor")
+    if any(getattr(processor, part, None) is not None for part in parts):
+        return ThroughProcessor(model, processor, frames_as)
+    if frames_as is None and not hasattr(model.config, "vision_config"):
+        raise not_served(type(model).__name__, kind)
+    raise ScoringError(
+        f"{type(model).__name__}: frames for model type {kind!r} go through its "
+        "processor; give a processor with a video or an image processor, as "
+        "AutoProcessor loads it"
+    )

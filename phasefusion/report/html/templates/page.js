@@ -48,6 +48,7 @@
     right: (r) => r.right === 1,
     missing: (r) => r.missing > 0,
     frames: (r, i) => String(i) in strips,
+    shares: (r, i) => (strips[String(i)] || []).some((s) => s.shares.length),
   };
   let shown = items.map((_, i) => i);
   let chosen = 0;
@@ -156,8 +157,10 @@
   for (const id of ["search", "kind", "which"]) at(id).addEventListener("input", refresh);
 
   // ---- the page of a question -----------------------------------------------
+  const shares = (values) => values.map((p, k) => `${letter(k)} ${(p / 10).toFixed(1)} %`).join(", ");
+
   function bar(values) {
-    const made = make("div", { className: "bar", "aria-hidden": "true" });
+    const made = make("div", { className: "bar", role: "img", "aria-label": shares(values) });
     values.forEach((p, k) => {
       const part = make("span", { className: `c${k % 8}` });
       part.style.width = `${p / 10}%`;
@@ -168,7 +171,7 @@
 
   function cell(answer, values, main) {
     const known = Boolean(values) && values.every((p) => p >= 0);
-    const title = known ? values.map((p, k) => `${letter(k)} ${(p / 10).toFixed(1)} %`).join(", ") : "no posterior";
+    const title = known ? shares(values) : "no posterior";
     const shownText = known && answer >= 0 ? `${letter(answer)} ${(values[answer] / 10).toFixed(1)}` : letter(answer);
     const made = make("td", { title, className: answer >= 0 && answer !== main ? "other" : "" }, shownText);
     if (known) made.append(bar(values));
@@ -183,35 +186,82 @@
     }
     const body = make("tbody");
     for (const [arm, answers] of Object.entries(r.answers)) {
-      const phase = /^phase (\d+)$/.exec(arm);
-      let values = null;
-      if (phase && r.posteriors) values = r.posteriors[Number(phase[1])];
-      else if (arm === "fusion" && r.by_order) values = r.by_order;
+      const values = r.posteriors && r.posteriors[arm];
       const line = make("tr", { className: arm === "fusion" ? "pooled" : "" }, make("th", { scope: "row" }, arm));
       answers.forEach((answer, m) => line.append(cell(answer, values && values[m], r.answer)));
       body.append(line);
     }
     const caption = make("caption", { className: "note" }, "Answers, with the posterior of each in percent; columns are option orders, in the letters of the list above. Outlined: not the consensus.");
-    return make("div", { className: "scroll" }, make("table", { className: "posteriors" }, caption, make("thead", {}, head), body));
+    return make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": "Answers and posteriors by arm and order" }, make("table", { className: "posteriors" }, caption, make("thead", {}, head), body));
   }
 
-  function strip(s) {
-    const made = make("div", { className: "strip" });
+  // What frames add to an answer: a bar above the line speaks for it, one below against.
+  const signed = (v) => {
+    if (v === null) return "–";
+    const digits = Math.abs(v).toFixed(2);
+    return digits === "0.00" ? digits : `${v < 0 ? "−" : "+"}${digits}`;
+  };
+
+  function shareTitle(share) {
+    const order = `options shown as ${share.order.map(letter).join("")}`;
+    const base = share.base === null ? "" : `${signed(share.base)} with all frames`;
+    const pairs = share.shared > 1 ? `each ${share.shared} frames share tokens` : "";
+    const flip = share.first ? `adds over that of phase ${share.other}` : `of phase ${share.other} adds over it`;
+    const what = share.kind === "flip"
+      ? `Flip, ${letter(share.option)} against ${letter(share.against)}: what a frame ${flip}`
+      : `For ${letter(share.option)}: what a frame adds to its log-posterior`;
+    return [`${what}, nats`, base, share.how, order, pairs, share.note].filter(Boolean).join(" · ");
+  }
+
+  function shareRow(share, s, most, width) {
+    const toward = share.kind === "flip" ? `${letter(share.option)} against ${letter(share.against)}` : letter(share.option);
+    const row = make("div", { className: "shares", role: "group", "aria-label": shareTitle(share) });
+    row.style.gridTemplateColumns = `repeat(${share.values.length}, 1fr)`;
+    row.style.width = width;
+    share.values.forEach((value, i) => {
+      const tall = value === null || !most ? 0 : 50 * Math.abs(value) / most;
+      const bar = make("span", { className: `share ${value < 0 ? "against" : "for"}` });
+      bar.style.height = `${tall}%`;
+      const said = value === null ? "no value" : `${signed(value)} nats for ${toward}`;
+      const well = make("span", { className: "well", role: "img", "aria-label": `frame ${s.frames[i]}: ${said}`, title: `frame ${s.frames[i]}: ${said}` }, bar);
+      row.append(make("span", {}, well, make("span", { className: "value" }, signed(value))));
+    });
+    return row;
+  }
+
+  function strip(s, scale) {
+    const made = make("div", { className: "strip", tabIndex: 0, role: "region", "aria-label": `Frames of phase ${s.phase}` });
     const left = s.n > s.frames.length ? `, ${s.frames.length} of ${s.n} shown` : "";
+    const width = `${s.w || 112 * s.frames.length}px`;
     made.append(make("h4", {}, `Phase ${s.phase}${left}`));
     if (s.source) {
       const image = make("img", { loading: "lazy", decoding: "async", width: s.w, height: s.h, alt: `Frames ${s.frames.join(", ")}` });
       image.addEventListener("error", () => image.replaceWith(make("p", { className: "no" }, `The picture ${s.source.slice(0, 80)} is not there; it belongs beside this file.`)));
       image.src = s.source;
       made.append(image);
+    }
+    if (s.source || s.shares.length) {
       const labels = make("div", { className: "frames" });
       labels.style.gridTemplateColumns = `repeat(${s.frames.length}, 1fr)`;
-      labels.style.width = `${s.w}px`;
+      labels.style.width = width;
       s.frames.forEach((index, i) => labels.append(make("span", {}, s.times.length ? `${index} · ${s.times[i].toFixed(2)} s` : String(index))));
       made.append(labels);
     }
+    for (const share of s.shares) {
+      made.append(make("p", { className: "note share-title" }, shareTitle(share)), shareRow(share, s, scale(share), width));
+    }
     if (s.note) made.append(make("p", { className: "note" }, s.note));
     return made;
+  }
+
+  // Bars of one kind and method have one scale over all phases of a question.
+  function scaleOf(frames) {
+    const most = {};
+    const name = (share) => `${share.kind} ${share.how}`;
+    for (const share of frames.flatMap((s) => s.shares)) {
+      for (const value of share.values) most[name(share)] = Math.max(most[name(share)] || 0, Math.abs(value || 0));
+    }
+    return (share) => most[name(share)];
   }
 
   function facts(r) {
@@ -251,12 +301,11 @@
       make("p", { className: "note" }, `${r.benchmark}/${r.id}${r.type ? ` · ${r.type}` : ""} · ${facts(r)}`),
       list);
     if (r.fused && r.fused.every((p) => p >= 0)) {
-      const text = r.fused.map((p, k) => `${letter(k)} ${(p / 10).toFixed(1)} %`).join(", ");
-      page.append(make("h3", {}, "Fused over phases and orders"), make("p", { id: "fused" }, text, bar(r.fused)));
+      page.append(make("h3", {}, "Fused over phases and orders"), make("p", { id: "fused" }, shares(r.fused), bar(r.fused)));
     }
-    page.append(make("h3", {}, "By phase and order"), posteriors(r), make("h3", {}, "Frames"));
+    page.append(make("h3", {}, "By arm and order"), posteriors(r), make("h3", {}, "Frames"));
     const frames = strips[String(i)] || [];
-    if (frames.length) page.append(...frames.map(strip));
+    if (frames.length) page.append(...frames.map((s) => strip(s, scaleOf(frames))));
     else page.append(make("p", { className: "note" }, "No frames were decoded for this question; report with a greater --frames, and with --questions where the file has moved."));
     page.hidden = false;
     history.replaceState(null, "", `#item=${i}`);
@@ -278,13 +327,7 @@
     if (shown.length) open(shown[chosen]);
   }
 
-  // ---- keys and colours -------------------------------------------------------
-  function dark() {
-    const root = document.documentElement;
-    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = isDark ? "light" : "dark";
-  }
-  at("theme").addEventListener("click", dark);
+  // ---- keys ------------------------------------------------------------------
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
@@ -295,7 +338,6 @@
     const page = Math.max(1, Math.floor(scroller.clientHeight / ROW_PX) - 2);
     const keys = {
       "/": () => at("search").focus(),
-      d: dark,
       j: () => (opened >= 0 ? step(1) : move(1)),
       k: () => (opened >= 0 ? step(-1) : move(-1)),
     };
