@@ -370,3 +370,12 @@ def origin(model: Any) -> tuple[dict[str, Any], Path | None]:
         {"path": path, "revision": revision},
         Path(path).resolve() if path is not None and is_local else None,
     )
+
+
+def refuse_pixels(*settings: object) -> None:
+    """Refuse pixel settings where a processor has its own."""
+    if any(setting is not None for setting in settings):
+        raise ScoringError(
+            "size, min_pixels, max_pixels and pixels are for frames prepared here; "
+            "where frames go through the processor, set its own size"
+        )

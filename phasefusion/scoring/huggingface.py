@@ -23,6 +23,7 @@ from phasefusion.scoring.checkpoint import (
     loading,
     origin,
     own_pixels,
+    refuse_pixels,
     torch_dtype,
     unpack,
     usable_device,
@@ -192,7 +193,7 @@ class HFOptionScorer:
             pixels = own_pixels(model, processor, pixels, wanted)
             family = own_family(model, tokenizer, pixels)
         else:
-            _refuse_pixels(*wanted, pixels)
+            refuse_pixels(*wanted, pixels)
             family = through_processor(model, processor, frames_as)
             if getattr(processor, "chat_template", None):
                 template = None  # it may have another one for videos
@@ -590,14 +591,6 @@ def _checked_prompt(prompt: PromptTemplate | str | None, score: Kind) -> PromptT
             f"{{letter}}; got {prompt.to_dict()}"
         )
     return prompt
-
-
-def _refuse_pixels(*settings: object) -> None:
-    if any(setting is not None for setting in settings):
-        raise ScoringError(
-            "size, min_pixels, max_pixels and pixels are for frames prepared here; "
-            "where frames go through the processor, set its own size"
-        )
 
 
 def _check_choice(name: str, value: object, allowed: Sequence[object]) -> None:
