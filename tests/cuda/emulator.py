@@ -184,6 +184,7 @@ class Namespace:
         return like.kind(like.emulator, shape, dtype, device=like.device)
 
     def concat(self, arrays: list[DeviceArray], axis: int) -> DeviceArray:
+        self._like.emulator.synchronize(1)  # as if queued behind what is on its way
         return self.asarray(np.concatenate([a.memory for a in arrays], axis))
 
     def asarray(self, values: np.ndarray) -> DeviceArray:

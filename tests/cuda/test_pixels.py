@@ -131,6 +131,18 @@ def test_planes(gpu, name, size):
     assert made.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("name", ["two resizes", "crop", "resized"])
+def test_nothing_is_read_before_the_stream_has_passed(gpu, monkeypatch, name):
+    monkeypatch.setenv("CUEMU_LAZY", "1")
+    expected = to_pixel_values(noise(), PLANES[name])
+    there = to_pixel_values(on_device(gpu, noise()), PLANES[name], device="cuda")
+    gpu.synchronize(1)
+    assert there.memory.tobytes() == expected.tobytes()
+    assert to_pixel_values(noise(), PLANES[name], device="cuda").tobytes() == (
+        expected.tobytes()
+    )
+
+
 @pytest.mark.parametrize("name", ON_HOST)
 def test_what_is_padded_is_padded_on_the_host(gpu, name):
     settings = ON_HOST[name]
