@@ -99,25 +99,8 @@ class Fit:
         return np.uint8 if self.normalise is None else np.float32
 
     def empty(self, n_frames: int, shape: tuple[int, int, int], threads: int) -> Pixels:
-        """Room for frames of that shape.
-
-        NumPy asks for huge pages where an array is large. The kernel may have to move
-        other memory out of the way for them, which took a tenth of the time of a
-        decode; ordinary pages cost the same everywhere. They are made ready all at
-        once for one thread; several share that work as they write.
-        """
-        whole = (n_frames, *shape)
-        n_bytes = math.prod(whole) * np.dtype(self.dtype).itemsize
-        if n_bytes < _HUGE_BYTES or not hasattr(mmap, "MAP_POPULATE"):
-            return np.empty(whole, self.dtype)
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        if threads == 1 and n_bytes <= _READY_BYTES:  # it cannot be interrupted
-            flags |= mmap.MAP_POPULATE
-        try:
-            pages = mmap.mmap(-1, n_bytes, flags=flags)
-        except OSError as error:
-            raise MemoryError(f"{n_bytes} bytes for frames: {error}") from error
-        return np.ndarray(whole, self.dtype, pages)
+        """Room for frames of that shape."""
+        return new_pixels((n_frames, *shape), self.dtype, threads)
 
     def read(
         self,
@@ -143,3 +126,26 @@ class Fit:
             self.first_pass,
             threads,
         )
+
+
+def new_pixels(
+    shape: tuple[int, ...], dtype: type[np.uint8] | type[np.float32], threads: int
+) -> Pixels:
+    """Room for pixels that so many threads write.
+
+    NumPy asks for huge pages where an array is large. The kernel may have to move
+    other memory out of the way for them, which took a tenth of the time of a decode;
+    ordinary pages cost the same everywhere. They are made ready all at once for one
+    thread; several share that work as they write.
+    """
+    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+    if n_bytes < _HUGE_BYTES or not hasattr(mmap, "MAP_POPULATE"):
+        return np.empty(shape, dtype)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    if threads == 1 and n_bytes <= _READY_BYTES:  # it cannot be interrupted
+        flags |= mmap.MAP_POPULATE
+    try:
+        pages = mmap.mmap(-1, n_bytes, flags=flags)
+    except OSError as error:
+        raise MemoryError(f"{n_bytes} bytes for frames: {error}") from error
+    return np.ndarray(shape, dtype, pages)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion._video_checks import check_room
+from phasefusion._video_fit import new_pixels
 from phasefusion.cuda import images, runtime
 from phasefusion.cuda.fallback import warn_once
 from phasefusion.cuda.sources import YuvFrames, source_of
@@ -96,7 +97,7 @@ def read_planes(
     n = len(indices)
     shapes = plane_shapes(info.height, info.width)
     check_room(info.path, [(n, (info.height, info.width, 2))], np.uint8)
-    y, u, v = (np.empty((n, *shape), np.uint8) for shape in shapes)
+    y, u, v = (new_pixels((n, *shape), np.uint8, threads) for shape in shapes)
     if not n:
         return YuvFrames(y, u, v), np.empty(0, np.uint8)
     frames: list[YuvFrames] = []
