@@ -27,9 +27,16 @@ if TYPE_CHECKING:
     from phasefusion import subtitles as subtitles
     from phasefusion import tinyvlm as tinyvlm
     from phasefusion import video as video
-    from phasefusion.anchors import Anchor, WindowGrid, anchor_grid, find_anchor
+    from phasefusion.anchors import (
+        Anchor,
+        AnchorRule,
+        WindowGrid,
+        anchor_grid,
+        find_anchor,
+    )
     from phasefusion.answers import parse_answer
     from phasefusion.cache import FrameCache
+    from phasefusion.calibrate import Calibration, calibrate
     from phasefusion.compare import Comparison, compare
     from phasefusion.evaluate import evaluate
     from phasefusion.frames import resize, resize_normalize
@@ -46,6 +53,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Anchor": "anchors",
+    "AnchorRule": "anchors",
+    "Calibration": "calibrate",
     "Clip": "video",
     "Comparison": "compare",
     "FrameCache": "cache",
@@ -58,6 +67,7 @@ _HOME = {
     "VideoInfo": "video",
     "WindowGrid": "anchors",
     "anchor_grid": "anchors",
+    "calibrate": "calibrate",
     "compare": "compare",
     "evaluate": "evaluate",
     "find_anchor": "anchors",
@@ -81,6 +91,8 @@ _MODULES |= {"anchors", "cuda", "datasets", "harness", "monitor"}
 
 __all__ = [
     "Anchor",
+    "AnchorRule",
+    "Calibration",
     "Clip",
     "Comparison",
     "FrameCache",
@@ -96,6 +108,7 @@ __all__ = [
     "anchor_grid",
     "anchors",
     "audit",
+    "calibrate",
     "compare",
     "datasets",
     "errors",

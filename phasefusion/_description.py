@@ -92,11 +92,7 @@ def describe_run(
     place = scorer.pop("path", None) if "sha256" in scorer else None
     return {
         "settings": {
-            "protocol": plan.protocol.name,
-            "grid": plan.grid.to_dict(),
-            "dense": plan.dense,
-            "arms": [arm.to_dict() for arm in plan.arms],
-            "orders": plan.orders,
+            **plan.settings(),
             "seed": seed,
             "on_error": on_error,
             **facts,

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._arm_grids import shown_grids
 from phasefusion._checks import warn
 from phasefusion._passes import NO_ANSWER, Answered, has_repeats
 from phasefusion._scorer_checks import forget_other_runs, takes_many
-from phasefusion._spans import Span, read_span, sampled_grids
+from phasefusion._spans import Span, read_span
 from phasefusion._video_fit import SizeRule
+from phasefusion.anchors.rule import AnchoredGrid
 from phasefusion.datasets import Item
 from phasefusion.errors import (
     FallbackWarning,
@@ -32,6 +34,7 @@ from phasefusion.frames import Device
 from phasefusion.grid import PhaseGrid
 from phasefusion.progress import Advance, Listener, follow
 from phasefusion.protocols.arms import Arm, Prompt
+from phasefusion.protocols.plans import orders_of
 from phasefusion.records import RunWriter
 from phasefusion.scoring.protocol import ScoreRequest
 from phasefusion.video import Clip
@@ -99,10 +102,12 @@ class Task:
             found["n_phases"], found["budget"] = clip.indices.shape
             found["frame_indices"] = clip.indices[s].tolist()
             found["frame_times_s"] = clip.times_s[s].round(6).tolist()
-        if grid is not None and arm.sampler is None:
+        if grid is not None and not arm.is_chosen:
             phase = Fraction(s + grid.origin) / found["n_phases"]
             found["origin"] = list(grid.origin.as_integer_ratio())
             found["phase"] = list(phase.as_integer_ratio())
+        if isinstance(grid, AnchoredGrid):
+            found["anchor"] = grid.record(whole=s == 0)
         if has_repeats(item):
             found["same_options"] = list(same)
         if item.strata:
@@ -172,6 +177,12 @@ class Runner:
         of_scorer: Device = getattr(self.scorer, "frames_device", "cpu")
         return self.frames_device or of_scorer
 
+    def orders(self, item: Item, arm: Arm) -> NDArray[np.int64]:
+        """Orders in which an arm shows the options of an item, shape (M, K)."""
+        if arm.order is None:
+            return self.orders_of[len(item.options)]
+        return orders_of({"kind": arm.order}, len(item.options))
+
     def run(self, items: Sequence[Item], show: bool | Listener | None) -> None:
         """Make every pass of `items` that is not on disk, video by video."""
         total, done, groups = self.plan(items)
@@ -182,6 +193,7 @@ class Runner:
     def plan(self, items: Sequence[Item]) -> tuple[int, int, list[list[Item]]]:
         """Count passes, in all and on disk, and group by video what has some left."""
         groups: dict[tuple[Any, ...], list[Item]] = {}
+        rules = {arm.anchor for arm in self.arms if arm.anchor is not None}
         total = done = 0
         for item in items:
             left = [self._left(item, arm) for arm in self.arms]
@@ -191,7 +203,9 @@ class Runner:
             done += n_planned - n_left
             if n_left:
                 # origins are drawn by video_id
-                key = (item.video, item.video_id, item.start, item.end)
+                key: tuple[Any, ...] = (item.video, item.video_id)
+                key += (item.start, item.end)
+                key += tuple(rule.request(item) for rule in rules)
                 groups.setdefault(key, []).append(item)
         return total, done, list(groups.values())
 
@@ -212,7 +226,7 @@ class Runner:
         A clip too short for all phases has fewer, which is known once it is read: by
         `n_phases`, or from the passes that are on disk.
         """
-        orders = [tuple(order) for order in self.orders_of[len(item.options)].tolist()]
+        orders = [tuple(order) for order in self.orders(item, arm).tolist()]
         head = (item.benchmark, item.question_id, arm.name, arm.shifted)
         if n_phases is None:
             n_phases = self.writer.n_phases.get(head, arm.n_phases)
@@ -238,7 +252,9 @@ class Runner:
             return
         begin_s = time.perf_counter()
         try:
-            shown = self._grids(group[0], seeing)
+            shown = shown_grids(
+                group[0], seeing, self.seed, self.threads, self.on_error
+            )
             usable = [(arm, grid) for arm, grid in shown if isinstance(grid, PhaseGrid)]
             span = None
             if usable:
@@ -274,32 +290,13 @@ class Runner:
                     blocks += self._blocks(task, clip, advance)
         self._score_blocks(blocks, advance)
 
-    def _grids(
-        self, item: Item, arms: Sequence[Arm]
-    ) -> list[tuple[Arm, PhaseGrid | GridError]]:
-        """Return what of the video each arm is shown, or why its sampler refuses."""
-        sampling = [arm for arm in arms if arm.sampler is not None]
-        sampled: Mapping[Arm, PhaseGrid | GridError] = {}
-        if sampling:
-            grids = sampled_grids(item, sampling, self.threads)
-            sampled = dict(zip(sampling, grids, strict=True))
-        found = []
-        for arm in arms:
-            drawn = arm.grid_of(item.video_id, self.seed)
-            assert drawn is not None
-            grid = sampled.get(arm, drawn)
-            if isinstance(grid, GridError) and self.on_error == "raise":
-                raise GridError(f"{item.video}: {grid}")
-            found.append((arm, grid))
-        return found
-
     def _blind_blocks(self, item: Item, arms: Sequence[Arm]) -> list[Block]:
         """Return what is to be scored of one item without its video."""
         blocks = []
         for arm in arms:
             left = self._left(item, arm)[0]
             if left.any():
-                orders = self.orders_of[len(item.options)][left]
+                orders = self.orders(item, arm)[left]
                 blocks.append(Block(Task(item, arm, None, None), None, [0], orders))
         return blocks
 
@@ -322,7 +319,7 @@ class Runner:
             rows = left & (np.arange(len(left)) == s)[:, None]
             self._mark(task, rows, f"video: {_unsound(clip, int(s))}", advance)
         left[undecoded] = False
-        orders = self.orders_of[len(task.item.options)]
+        orders = self.orders(task.item, task.arm)
         return [
             Block(task, view, phases, orders[columns])
             for view, phases, columns in _parts(clip, left)
@@ -447,7 +444,7 @@ class Runner:
         self, task: Task, left: NDArray[np.bool_], reason: str, advance: Advance
     ) -> None:
         """Record passes that cannot be made, with the reason."""
-        orders = self.orders_of[len(task.item.options)]
+        orders = self.orders(task.item, task.arm)
         self.writer.append(
             task.missing_pass(int(s), orders[m], reason) for s, m in np.argwhere(left)
         )

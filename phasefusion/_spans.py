@@ -1,28 +1,23 @@
-"""The frames that questions are about: of whole videos, and of parts of them."""
+"""What of a video the arms of a run are shown: one decode of all their grids."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from phasefusion._sampled import SampledGrid
 from phasefusion._video_checks import lost_frames
 from phasefusion._video_fit import Fit, SizeRule
 from phasefusion.datasets import Item
-from phasefusion.errors import GridError, VideoError
+from phasefusion.errors import VideoError
 from phasefusion.frames import Device
 from phasefusion.grid import PhaseGrid
-from phasefusion.protocols.arms import Arm
 from phasefusion.video import Clip, Video, VideoInfo, read_clips
 
 if TYPE_CHECKING:
     from phasefusion.cache import FrameCache
-
-__all__ = ["Span", "read_span", "sampled_grids"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +67,7 @@ def read_span(
         lost = _lost(item, info, on_error)
         return Span(clips, info.n_frames, info.duration_s, lost)
     with Video(item.video, threads=threads) as video:
-        first, last = _part(item, video)
+        first, last = part_of(item, video)
         clips = video._read_part(grids, Fit(size, device=device), first, last)
         assert clips[0].span_s is not None
         lost = _lost(item, video.info, on_error)
@@ -89,7 +84,7 @@ def _lost(item: Item, info: VideoInfo, on_error: Literal["mark", "raise"]) -> st
     return lost
 
 
-def _part(item: Item, video: Video) -> tuple[int, int]:
+def part_of(item: Item, video: Video) -> tuple[int, int]:
     """Return the first frame that is asked about, and the first one after them."""
     times_s = video.times_s - video.info.start_s
     first, last = 0, len(video)
@@ -103,29 +98,3 @@ def _part(item: Item, video: Video) -> tuple[int, int]:
             f"{item.end} s; the video lasts {video.info.duration_s:.3f} s"
         )
     return first, last
-
-
-def sampled_grids(
-    item: Item, arms: Sequence[Arm], threads: int
-) -> list[SampledGrid | GridError]:
-    """Ask the sampler of every arm for its frames of the video, or of the part.
-
-    Raises
-    ------
-    FileNotFoundError, VideoError
-        As `read_span`.
-    """
-    with Video(item.video, threads=threads) as video:
-        first, last = _part(item, video)
-        n_frames, fps = last - first, video.info.fps
-        if fps is None:
-            fps = Fraction(len(video) / max(video.info.duration_s, 1e-9))
-    found: list[SampledGrid | GridError] = []
-    for arm in arms:
-        assert arm.sampler is not None
-        assert arm.grid is not None
-        try:
-            found.append(SampledGrid(arm.sampler, n_frames, arm.grid.budget, fps))
-        except GridError as error:
-            found.append(error)
-    return found

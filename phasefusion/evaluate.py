@@ -27,11 +27,12 @@ from phasefusion.errors import DatasetError, NoAnswerWarning, RecordWarning
 from phasefusion.frames import Device, check_device
 from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
-from phasefusion.protocols.stages import lowest_margins
+from phasefusion.protocols.stages import lowest_margins, undecided
 from phasefusion.records import RunWriter, read_passes
 from phasefusion.video import CacheArgument
 
 if TYPE_CHECKING:
+    from phasefusion.anchors import AnchorRule
     from phasefusion.grid import By, Origin, Short
     from phasefusion.progress import Listener
     from phasefusion.protocols.arms import Arm, Value
@@ -85,7 +86,10 @@ def evaluate(
     short: Short = "repeat",
     orders: OrdersName | None = None,
     n_orders: int = 10,
+    views: int | None = None,
     dense: int = 32,
+    threshold: float | None = None,
+    alpha: float | None = None,
     seed: int = 0,
     limit: int | None = None,
     threads: int = 1,
@@ -95,6 +99,7 @@ def evaluate(
     frames_device: Device | None = None,
     shard: Shard | str | None = None,
     engine: EngineArgument = "local",
+    anchor: AnchorRule | None = None,
 ) -> Run:
     """Score every question in every arm, phase and option order of a protocol.
 
@@ -109,6 +114,9 @@ def evaluate(
           where it is one of the views.
         * "stableeval": the S phase views in Latin-square orders.
         * "quick": one pass in the given option order.
+        * "adaptive": phases one at a time, each only of the questions whose fused
+          margin has not reached the threshold; "confidence-guided": option orders
+          likewise.
         * further ones, each for one figure of the paper: see `phasefusion.protocols`.
 
     Parameters
@@ -124,18 +132,29 @@ def evaluate(
     protocol : str or Protocol, default "phasefusion"
         One of `phasefusion.protocols.names`.
     values : sequence, optional
-        Of what a sweep varies: budgets, numbers of phases or names of samplers; for
-        repeated runs and random draws, their number.
+        Of what a sweep varies: budgets, numbers of phases, names of samplers or frames
+        that grids are moved by; for repeated runs and random draws, their number.
     budget, phases, origin, by, short
         The phase grid, as in `PhaseGrid`; by default with the phases of the protocol,
         which are fixed where it has one.
-    orders : {"identity", "shared", "latin", "cyclic", "all"}, optional
+    orders : {"identity", "shared", "latin", "cyclic", "ends", "all"}, optional
         Option orders; by default those of the protocol. Orders that repeat, as ten of
         three options must, are scored once, and so is a prompt that shows no options.
     n_orders : int, default 10
         How many "shared" orders.
+    views : int, optional
+        How many "latin" orders; by default as many as a question has options. Other
+        numbers than multiples of that are not balanced, which the report marks, or are
+        refused where the protocol promises balance.
     dense : int, default 32
         Frames of the dense pass.
+    threshold : float, optional
+        Of an adaptive protocol: the margin in nats from which no further phase is asked
+        for, such as `stats.calibrate_adaptive` finds, or the posterior above which the
+        first option order is accepted.
+    alpha : float, optional
+        Weight of each letter over the one before it, of protocols that have ensembles
+        of orders.
     seed : int, default 0
         Of the shared orders and of ties.
     limit : int, optional
@@ -165,6 +184,9 @@ def evaluate(
     engine : {"local", "ray"} or RayEngine, default "local"
         Where passes are made: in this process, or by the workers of a Ray cluster, for
         which `scorer` may be a `ScorerSpec` or a function that makes a scorer.
+    anchor : AnchorRule, optional
+        Where the windows of the protocol "anchored" are; by default where the codec
+        sees most motion, else where colours change most, else in the middle.
 
     Returns
     -------
@@ -204,11 +226,17 @@ def evaluate(
         short=short,
         orders=orders,
         n_orders=n_orders,
+        views=views,
         dense=dense,
         seed=seed,
         values=values,
+        anchor=anchor,
+        threshold=threshold,
+        alpha=alpha,
     )
     items, source = _questions(questions)
+    if anchor is not None:
+        anchor.check(items)
     chosen: Sequence[Item] = items[:limit]
     about: dict[str, Any] = {"questions": source}
     if shard is not None:
@@ -276,6 +304,8 @@ def _stages(
     for stage in plan.stages:
         if stage.share < 1:
             chosen = lowest_margins(read_passes(out), chosen, stage.share, seed)
+        elif stage.step:
+            chosen = undecided(read_passes(out), chosen, plan, stage.step, seed)
         yield stage.arms, chosen
 
 

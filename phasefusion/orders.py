@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,8 +30,13 @@ __all__ = [
     "answers_to_letters",
     "cyclic",
     "distinct",
+    "ends",
+    "halves",
     "identity",
+    "is_balanced",
     "latin",
+    "letter_counts",
+    "pairs",
     "reverse",
     "shared",
     "to_content",
@@ -93,30 +99,48 @@ def cyclic(n_options: int) -> NDArray[np.int64]:
     return np.asarray((places[None] + places[:, None]) % len(places), np.int64)
 
 
-def latin(n_options: int, n_views: int | None = None) -> NDArray[np.int64]:
-    """Rows of the cyclic Latin square, shape (V, K).
+def latin(
+    n_options: int,
+    n_views: int | None = None,
+    *,
+    unbalanced: Literal["warn", "allow", "error"] = "warn",
+) -> NDArray[np.int64]:
+    """Rows of Latin squares, shape (V, K): every content at every letter equally often.
+
+    The first K are the rotations. The next K are those of a second square, and so on:
+    first of the squares that step through the options by a number coprime to K, then
+    of all others; together they are the K! orders. For a prime K the first K - 1
+    squares show every two contents at every two letters equally often, too.
 
     Parameters
     ----------
     n_options : int
         K, 2 to 26.
     n_views : int, optional
-        V >= 1, K by default. View v is rotation v mod K.
+        V in 1..K!, K by default.
+    unbalanced : {"warn", "allow", "error"}, default "warn"
+        What a V that is not a multiple of K gets: then some contents stand at some
+        letters more often than others, and averaging over the views does not cancel a
+        letter bias.
 
     Returns
     -------
     ndarray, shape (V, K), int64
+        No row is there twice.
 
     Raises
     ------
     OptionError
-        If K or V is out of range.
+        If K or V is out of range, or V is not a multiple of K and must be.
 
     Warns
     -----
     OptionWarning
-        If V is not a multiple of K: then some contents stand at some letters more often
-        than others, and averaging over the views does not cancel a letter bias.
+        If V is not a multiple of K.
+
+    See Also
+    --------
+    is_balanced : whether that holds of any orders
 
     Examples
     --------
@@ -125,19 +149,134 @@ def latin(n_options: int, n_views: int | None = None) -> NDArray[np.int64]:
            [1, 2, 3, 0],
            [2, 3, 0, 1],
            [3, 0, 1, 2]])
+    >>> latin(3, 6)[3:]
+    array([[0, 2, 1],
+           [2, 1, 0],
+           [1, 0, 2]])
     """
     square = cyclic(n_options)
+    k = len(square)
     if n_views is None:
         return square
-    if n_views < 1:
-        raise OptionError(f"n_views must be >= 1, it is {n_views}")
-    if n_views % len(square):
-        warn(
-            f"{n_views} views of {len(square)} options are not balanced; use a "
-            f"multiple of {len(square)}",
-            OptionWarning,
+    if not 1 <= n_views <= math.factorial(k):
+        raise OptionError(
+            f"n_views must be in 1..{math.factorial(k)}, the number of orders of {k} "
+            f"options, it is {n_views}"
         )
-    return square[np.arange(n_views) % len(square)]
+    if n_views % k and unbalanced != "allow":
+        message = (
+            f"{n_views} views of {k} options are not balanced; use a multiple of {k}"
+        )
+        if unbalanced == "error":
+            raise OptionError(message)
+        warn(message, OptionWarning)
+    bases = itertools.islice(_bases(k), -(-n_views // k))
+    return np.concatenate([np.array(base)[square] for base in bases])[:n_views]
+
+
+def _bases(k: int) -> Iterator[tuple[int, ...]]:
+    """Yield the first row of every Latin square of rotations of one order."""
+    steps = [
+        tuple(step * p % k for p in range(k))
+        for step in range(1, k)
+        if math.gcd(step, k) == 1
+    ]
+    yield from steps
+    for rest in itertools.permutations(range(1, k)):
+        if (0, *rest) not in steps:
+            yield (0, *rest)
+
+
+def is_balanced(orders: ArrayLike) -> bool:
+    """Whether every content stands at every letter equally often.
+
+    Parameters
+    ----------
+    orders : array_like, shape (M, K), int
+
+    Raises
+    ------
+    OptionError
+        If a row is no permutation.
+
+    Examples
+    --------
+    >>> is_balanced(latin(4)), is_balanced(shared(4))
+    (True, False)
+    """
+    checked = validate(orders)
+    counts = letter_counts(checked)
+    return bool((counts == counts[0, 0]).all())
+
+
+def letter_counts(orders: ArrayLike) -> NDArray[np.int64]:
+    """Count how often each content stands at each letter, shape (K, K).
+
+    Parameters
+    ----------
+    orders : array_like, shape (M, K), int
+
+    Returns
+    -------
+    ndarray, shape (K, K), int64
+        ``counts[content, position]``.
+
+    Raises
+    ------
+    OptionError
+        If a row is no permutation.
+
+    Examples
+    --------
+    >>> letter_counts([[0, 1], [0, 1], [1, 0]])
+    array([[2, 1],
+           [1, 2]])
+    """
+    checked = validate(orders)
+    k = checked.shape[1]
+    counts = np.zeros((k, k), dtype=np.int64)
+    np.add.at(counts, (checked, np.broadcast_to(np.arange(k), checked.shape)), 1)
+    return counts
+
+
+def ends(n_options: int) -> NDArray[np.int64]:
+    """Given order, and the one with the first and the last option exchanged.
+
+    Examples
+    --------
+    >>> ends(4)
+    array([[0, 1, 2, 3],
+           [3, 1, 2, 0]])
+    """
+    found = np.repeat(identity(n_options), 2, axis=0)
+    found[1, [0, -1]] = found[1, [-1, 0]]
+    return found
+
+
+def pairs(n_options: int) -> NDArray[np.int64]:
+    """Order with neighbours exchanged, "BADC", shape (1, K).
+
+    Examples
+    --------
+    >>> pairs(4), pairs(3)
+    (array([[1, 0, 3, 2]]), array([[1, 0, 2]]))
+    """
+    found = identity(n_options)
+    even = found.shape[1] // 2 * 2
+    found[:, :even] = found[:, :even].reshape(-1, 2)[:, ::-1].reshape(1, -1)
+    return found
+
+
+def halves(n_options: int) -> NDArray[np.int64]:
+    """Order with the halves exchanged, "CDAB", shape (1, K).
+
+    Examples
+    --------
+    >>> halves(4), halves(3)
+    (array([[2, 3, 0, 1]]), array([[1, 2, 0]]))
+    """
+    order = identity(n_options)
+    return np.roll(order, -(order.shape[1] // 2), axis=1)
 
 
 def all_orders(n_options: int) -> NDArray[np.int64]:

@@ -16,10 +16,12 @@ from phasefusion.anchors.curves import (
 )
 from phasefusion.anchors.finding import find_anchor
 from phasefusion.anchors.records import Anchor, Attempt
+from phasefusion.anchors.rule import AnchorRule
 from phasefusion.anchors.windows import WindowGrid, anchor_grid
 
 __all__ = [
     "Anchor",
+    "AnchorRule",
     "Attempt",
     "Curve",
     "WindowGrid",

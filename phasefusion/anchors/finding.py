@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import (
     TYPE_CHECKING,
@@ -21,6 +21,8 @@ from typing import (
     Unpack,
 )
 
+import numpy as np
+
 from phasefusion._checks import warn
 from phasefusion._subtitle_search import compile_pattern
 from phasefusion._video_source import VideoLimits, VideoSource
@@ -31,7 +33,7 @@ from phasefusion.anchors.curves import (
     vector_motion,
 )
 from phasefusion.anchors.records import Anchor, Attempt, Kind
-from phasefusion.anchors.windows import frame_at, opened
+from phasefusion.anchors.windows import frame_at, opened, part_of
 from phasefusion.errors import (
     BackendUnavailableError,
     FallbackWarning,
@@ -97,6 +99,7 @@ class _Wanted:
     at: Literal["start", "middle", "end"]
     times: tuple[Fraction, ...]
     least_peak: float
+    frames: tuple[int, int] | None
 
 
 #: Frame, its or the exact time in seconds from the first one, score, why.
@@ -115,6 +118,7 @@ def find_anchor(
     times_s: float | str | Iterable[float | str] | None = None,
     methods: Sequence[Method] = METHODS,
     least_peak: float = 2.0,
+    frames: tuple[int, int] | None = None,
     threads: SupportsIndex = 1,
     **limits: Unpack[VideoLimits],
 ) -> Anchor:
@@ -146,6 +150,9 @@ def find_anchor(
         "centre". The last one never fails.
     least_peak : float, default 2.0
         Peaks of a curve that are less than so many times its mean are none.
+    frames : (int, int), optional
+        Look among the frames ``first <= i < end`` alone; times still count from the
+        first frame of the clip.
     threads, **limits
         As for `Video`, where `source` is none.
 
@@ -182,9 +189,18 @@ def find_anchor(
     [('histogram', 'found')]
     """
     wanted = _checked(
-        source, phrase, pattern, subtitles, language, match, at, times_s, least_peak
+        source,
+        phrase,
+        pattern,
+        subtitles,
+        language,
+        match,
+        at,
+        times_s,
+        least_peak,
+        frames,
     )
-    kinds = _kinds(methods)
+    kinds = check_methods(methods)
     for kind, given in {"subtitle": phrase or pattern, "timestamp": times_s}.items():
         if given is not None and kind not in kinds:
             raise UsageError(
@@ -192,6 +208,7 @@ def find_anchor(
                 f"methods={list(methods)!r}"
             )
     with opened(source, threads, limits) as video:
+        part_of(video, frames)
         tried: list[Attempt] = []
         for kind in kinds:
             if not _is_asked(kind, wanted):
@@ -230,6 +247,7 @@ def _checked(
     at: Literal["start", "middle", "end"],
     times_s: float | str | Iterable[float | str] | None,
     least_peak: float,
+    frames: tuple[int, int] | None,
 ) -> _Wanted:
     if phrase is not None and pattern is not None:
         raise UsageError("phrase and pattern exclude each other; give one of them")
@@ -244,14 +262,23 @@ def _checked(
         raise UsageError(f"least_peak={least_peak!r} must be 1 or more")
     single = times_s is None or isinstance(times_s, (str, int, float, Fraction))
     given = [times_s] if single else list(times_s)  # type: ignore[arg-type]
-    times = tuple(_seconds(time) for time in given if time is not None)
+    times = tuple(seconds_of(time) for time in given if time is not None)
     number = match.__index__()
     return _Wanted(
-        source, phrase, pattern, subtitles, language, number, at, times, least_peak
+        source,
+        phrase,
+        pattern,
+        subtitles,
+        language,
+        number,
+        at,
+        times,
+        least_peak,
+        frames,
     )
 
 
-def _seconds(value: Any) -> Fraction:
+def seconds_of(value: Any) -> Fraction:
     """Seconds of a number or of "h:mm:ss.f"; see `find_anchor`."""
     if isinstance(value, str):
         clock = _CLOCK.fullmatch(value.strip())
@@ -267,7 +294,8 @@ def _seconds(value: Any) -> Fraction:
         ) from None
 
 
-def _kinds(methods: Sequence[str]) -> list[Kind]:
+def check_methods(methods: Sequence[str]) -> list[Kind]:
+    """Return the kinds of anchors that methods may find; a UsageError for unknown."""
     if isinstance(methods, str) or not methods:
         raise UsageError(f"methods={methods!r} must be a list of methods, not empty")
     unknown = [method for method in methods if method not in _EXPANDED]
@@ -297,8 +325,18 @@ def _warn_of_fallback(video: Video, kind: Kind, tried: Sequence[Attempt]) -> Non
 # ---------------------------------------------------------------------- methods
 
 
-def _duration(video: Video) -> Fraction:
-    return (video.end_pts - int(video.pts[0])) * video.info.time_base
+def _span(video: Video, wanted: _Wanted) -> tuple[Fraction, Fraction]:
+    """Start and end of what is looked at, in seconds from the first frame."""
+    start = int(video.pts[0])
+    low, high = (pts - start for pts in part_of(video, wanted.frames)[1])
+    return low * video.info.time_base, high * video.info.time_base
+
+
+def _outside(video: Video, wanted: _Wanted) -> str:
+    low, high = _span(video, wanted)
+    if wanted.frames is None:
+        return f"outside the clip, which lasts {float(high):.3f} s"
+    return f"outside the part asked about, {float(low):.3f} to {float(high):.3f} s"
 
 
 def _by_subtitle(video: Video, wanted: _Wanted) -> _Found:
@@ -308,19 +346,19 @@ def _by_subtitle(video: Video, wanted: _Wanted) -> _Found:
     found = subtitles.find(text, regex=wanted.phrase is None)
     where = f"the {len(subtitles)} cues of {subtitles.path} ({subtitles.codec})"
     if not found:
-        raise _Missed(f"{text!r} is not in {where}")
+        raise _Missed(f"{text!r} is not in {where}{_undecoded(subtitles)}")
     start = int(video.pts[0]) * video.info.time_base if subtitles.embedded else 0
-    duration = _duration(video)
+    begin, end = _span(video, wanted)
     inside = []
     for one in found:
         low = Fraction(one.start_us, 10**6) - start
         high = Fraction(one.end_us, 10**6) - start
-        if low < duration and high > 0:
-            inside.append((max(low, Fraction(0)), min(high, duration), one))
+        if low < end and high > begin:
+            inside.append((max(low, begin), min(high, end), one))
     if not inside:
         raise _Missed(
             f"{text!r} is in {where} at {found[0].start_s - float(start):.3f} s, "
-            f"outside the clip, which lasts {float(duration):.3f} s"
+            f"{_outside(video, wanted)}"
         )
     if not -len(inside) <= wanted.match < len(inside):
         raise _Missed(
@@ -336,6 +374,17 @@ def _by_subtitle(video: Video, wanted: _Wanted) -> _Found:
     if high - low < Fraction(one.end_us - one.start_us, 10**6):
         why += ", the part inside the clip"
     return frame_at(video, time), time, 1 / len(inside), why
+
+
+def _undecoded(subtitles: Subtitles) -> str:
+    """Say that a phrase may be missing because its text could not be decoded."""
+    n = subtitles.n_invalid
+    if not n:
+        return ""
+    return (
+        f"; {n} {'piece is' if n == 1 else 'pieces are'} no text in its encoding: "
+        "convert the file to UTF-8"
+    )
 
 
 def _cues(one: SubtitleMatch) -> str:
@@ -362,21 +411,24 @@ def _subtitles(video: Video, wanted: _Wanted) -> Subtitles:
 
 
 def _by_timestamp(video: Video, wanted: _Wanted) -> _Found:
-    duration = _duration(video)
+    begin, end = _span(video, wanted)
     for time in wanted.times:
-        if 0 <= time < duration:
+        if begin <= time < end:
             return frame_at(video, time), time, 1.0, f"{float(time):.3f} s was given"
     listed = ", ".join(f"{float(time):.3f}" for time in wanted.times[:5])
-    raise _Missed(
-        f"the time given ({listed} s) is outside the clip, which lasts "
-        f"{float(duration):.3f} s"
-    )
+    raise _Missed(f"the time given ({listed} s) is {_outside(video, wanted)}")
 
 
 def _by_curve(video: Video, measure: Callable[[Video], Curve], wanted: Any) -> _Found:
-    if len(video) < 2:
-        raise _Missed("the clip has one frame")
+    first, end = part_of(video, wanted.frames)[0]
+    if end - first < 2:
+        what = "clip has" if wanted.frames is None else "part asked about has"
+        raise _Missed(f"the {what} one frame")
     curve = measure(video)
+    if wanted.frames is not None:  # the step into the part is not one of it
+        at = np.arange(len(curve.measured))
+        inside = (at > first) & (at < end)
+        curve = replace(curve, measured=curve.measured & inside)
     if not curve.measured.any():
         raise _Missed("no two sound frames follow each other")
     frame, value, over_mean = curve.peak(_RADIUS[curve.kind])
@@ -385,8 +437,8 @@ def _by_curve(video: Video, measure: Callable[[Video], Curve], wanted: Any) -> _
         if curve.kind == "histogram"
         else f"{value:.2f} pixels a frame"
     )
-    at = (int(video.pts[frame]) - int(video.pts[0])) * video.info.time_base
-    where = f"at {float(at):.3f} s (frame {frame})"
+    time = (int(video.pts[frame]) - int(video.pts[0])) * video.info.time_base
+    where = f"at {float(time):.3f} s (frame {frame})"
     if value < _LEAST[curve.kind]:
         raise _Missed(f"nothing stands out: {what} at most, {where}")
     if over_mean < wanted.least_peak:
@@ -394,12 +446,14 @@ def _by_curve(video: Video, measure: Callable[[Video], Curve], wanted: Any) -> _
             f"nothing stands out: {what} at most, {where}, {over_mean:.2f} times the "
             "mean"
         )
-    return frame, at, over_mean, f"{what} {where}, {over_mean:.1f} times the mean"
+    return frame, time, over_mean, f"{what} {where}, {over_mean:.1f} times the mean"
 
 
 def _by_centre(video: Video, wanted: _Wanted) -> _Found:
-    time = _duration(video) / 2
-    why = f"the middle of the clip, {float(time):.3f} s"
+    begin, end = _span(video, wanted)
+    time = (begin + end) / 2
+    what = "clip" if wanted.frames is None else "part asked about"
+    why = f"the middle of the {what}, {float(time):.3f} s"
     return frame_at(video, time), time, 0.0, why
 
 

@@ -280,10 +280,12 @@ def anchor_window(
     window_s: float | Fraction | None = None,
     align: Align | None = None,
     at_end: AtEnd = "shift",
+    frames: tuple[int, int] | None = None,
 ) -> tuple[int, int]:
     """Frames ``first <= i < end`` of the window at an anchor; see `anchor_grid`.
 
-    They are those on screen at any time of the window, one at least.
+    They are those on screen at any time of the window, one at least. With `frames`
+    the window lies among those, and its share is one of their duration.
     """
     at_centre = isinstance(anchor, Anchor) and anchor.kind == "centre"
     if align is None:
@@ -300,8 +302,15 @@ def anchor_window(
     else:
         frame = frame_at(video, anchor)
     default = WINDOW_AT_CENTRE if at_centre else WINDOW
-    length = _length(video, window, window_s, default)
-    low, high = Fraction(int(video.pts[0])), Fraction(video.end_pts)
+    (first, end), (low, high) = part_of(video, frames)
+    if not first <= frame < end:
+        raise UsageError(
+            f"{video.info.path}: the anchor is frame {frame}, outside frames="
+            f"{(first, end)}"
+        )
+    tick_s = video.info.time_base
+    share = default if window is None and window_s is None else window
+    length = window_length(share, window_s, high - low, tick_s)
     start = Fraction(int(video.pts[frame]))
     if align == "centre":
         start -= length / 2
@@ -309,7 +318,28 @@ def anchor_window(
     if at_end == "shift":
         moved = min(max(start, low), max(high - length, low)) - start
         start, stop = start + moved, stop + moved
-    return _frames_between(video, max(start, low), min(stop, high))
+    found = _frames_between(video, max(start, low), min(stop, high))
+    return max(found[0], first), min(found[1], end)
+
+
+def part_of(
+    video: Video, frames: tuple[int, int] | None
+) -> tuple[tuple[int, int], tuple[Fraction, Fraction]]:
+    """Frames of a part, all without one, and when it begins and ends, in ticks.
+
+    Raises
+    ------
+    UsageError
+        If the clip has no such frames.
+    """
+    n = len(video)
+    first, end = (0, n) if frames is None else frames
+    if not 0 <= first < end <= n:
+        raise UsageError(
+            f"{video.info.path}: frames={(first, end)} must be 0 <= first < end <= {n}"
+        )
+    stop = int(video.pts[end]) if end < n else video.end_pts
+    return (first, end), (Fraction(int(video.pts[first])), Fraction(stop))
 
 
 def _frames_between(video: Video, start: Fraction, stop: Fraction) -> tuple[int, int]:
@@ -320,13 +350,19 @@ def _frames_between(video: Video, start: Fraction, stop: Fraction) -> tuple[int,
     return first, max(end, first + 1)
 
 
-def _length(
-    video: Video,
+def window_length(
     window: Share | None,
     window_s: float | Fraction | None,
-    default: Fraction,
+    duration: Fraction,
+    tick_s: Fraction,
 ) -> Fraction:
-    """Length of the window in ticks."""
+    """Length of a window in ticks, from a share of the duration or from seconds.
+
+    Raises
+    ------
+    GridError
+        If not one of the two is given, or it cannot be.
+    """
     if window is not None and window_s is not None:
         raise GridError(
             f"window={window!r} and window_s={window_s!r}: give one of them"
@@ -335,11 +371,11 @@ def _length(
         seconds = _decimal("window_s", window_s)
         if seconds <= 0:
             raise GridError(f"window_s={window_s!r} must be above 0")
-        return seconds / video.info.time_base
-    share = default if window is None else _decimal("window", window)
+        return seconds / tick_s
+    share = Fraction(-1) if window is None else _decimal("window", window)
     if not 0 < share <= 1:
         raise GridError(f"window={window!r} must be in (0, 1], a share of the duration")
-    return share * (video.end_pts - int(video.pts[0]))
+    return share * duration
 
 
 def _decimal(name: str, value: Share) -> Fraction:

@@ -14,6 +14,7 @@ from phasefusion.audit.printed import NUMBER, flat, read_tables
 from phasefusion.audit.sources import Source
 from phasefusion.audit.values import Uncomputable
 from phasefusion.errors import AuditError
+from phasefusion.report.sections import TEXT_COLUMNS
 from phasefusion.stats._answers import half_up
 
 #: "345/786 = 43.9": two counts before what they come to.
@@ -21,7 +22,7 @@ _COUNTED = re.compile(r"\d+/\d+ = ")
 #: What ends lines in YAML but not in JSON, or is not allowed in either.
 _UNPRINTED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 #: Columns of texts, in which numbers are part of what was said.
-_TEXTS = ("reason", "note")
+_TEXTS = (*TEXT_COLUMNS, "note")
 #: Sections of a report whose numbers are claims, with what they are printed in.
 _SECTIONS = (
     "accuracy",

@@ -186,7 +186,8 @@ class Source:
 _UNDEFINED = frozenset(
     "value low high p points order_averaged_points rate pairwise pairwise_distinct "
     "frames seconds robust fragile mean_accuracy accuracy_sd q25 median q75 passes "
-    "consensus min below_half se_as_if_independent se_by_video".split()
+    "consensus min below_half se_as_if_independent se_by_video "
+    "tied_passes other this".split()
 )
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from phasefusion.cli import auditing as auditing
+from phasefusion.cli import calibrating as calibrating
 from phasefusion.cli import capacity as capacity
 from phasefusion.cli import comparing as comparing
 from phasefusion.cli import explaining as explaining

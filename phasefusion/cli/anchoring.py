@@ -1,4 +1,4 @@
-"""Options of `phasefusion frames` that put the grids into a window at an anchor."""
+"""Options that put grids into a window at an anchor, of `frames` and of `run`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from phasefusion.anchors import Anchor
+    from phasefusion.anchors import Anchor, AnchorRule
     from phasefusion.grid import PhaseGrid
 
 
@@ -57,6 +57,84 @@ Window = Annotated[
 ]
 
 
+RunAnchor = Annotated[
+    Method | None,
+    typer.Option(
+        "--anchor",
+        help="With --protocol anchored, how anchors are found, else in the middle; "
+        "auto tries one way after the other.",
+    ),
+]
+RunPhrase = Annotated[
+    str | None,
+    typer.Option("--phrase", help="With --anchor, a phrase of all subtitles."),
+]
+PhraseOf = Annotated[
+    str | None,
+    typer.Option(
+        "--phrase-of", help="Field of the question file with the phrase of a question."
+    ),
+]
+RunAt = Annotated[
+    str | None,
+    typer.Option("--at", help="With --anchor, a time of every video, as 1:02:03.5."),
+]
+AtOf = Annotated[
+    str | None,
+    typer.Option("--at-of", help="Field of the question file with its time."),
+]
+
+
+def anchor_rule(
+    protocol: str,
+    method: Method | None,
+    phrase: str | None,
+    phrase_of: str | None,
+    at: str | None,
+    at_of: str | None,
+    window: str | None,
+) -> AnchorRule | None:
+    """Make the rule of a run; None where nothing about anchors was given.
+
+    What is asked for by a phrase or a time alone goes by that, then down the chain.
+    """
+    from phasefusion.anchors import AnchorRule
+    from phasefusion.protocols import get
+
+    given = {
+        "anchor": method,
+        "phrase": phrase,
+        "phrase-of": phrase_of,
+        "at": at,
+        "at-of": at_of,
+        "window": window,
+    }
+    named = [f"--{name}" for name, value in given.items() if value is not None]
+    if not named:
+        return None
+    if not any(arm.anchored for arm in get(protocol).arms):
+        raise typer.BadParameter(
+            f"{' and '.join(named)} can be given with --protocol anchored only"
+        )
+    return AnchorRule(
+        methods=methods_of(method or Method.auto),
+        phrase=phrase,
+        phrase_field=phrase_of,
+        times_s=at,
+        times_field=at_of,
+        window=window,
+    )
+
+
+def methods_of(method: Method) -> tuple[Any, ...]:
+    """Return the chain of a choice: all of it, or one method and the middle."""
+    from phasefusion.anchors.finding import METHODS
+
+    if method is Method.auto:
+        return METHODS
+    return (method.value, "centre")
+
+
 def anchored_grid(
     video: Path,
     grid: PhaseGrid,
@@ -70,15 +148,10 @@ def anchored_grid(
     import warnings
 
     from phasefusion.anchors import WindowGrid, find_anchor
-    from phasefusion.anchors.finding import METHODS
     from phasefusion.anchors.windows import anchor_window
     from phasefusion.errors import FallbackWarning
     from phasefusion.video import Video
 
-    if method is Method.auto:
-        methods: Any = METHODS
-    else:
-        methods = [method.value, "centre"]
     with Video(str(video)) as opened, warnings.catch_warnings():
         warnings.simplefilter("ignore", FallbackWarning)  # all of it is shown
         anchor = find_anchor(
@@ -86,7 +159,7 @@ def anchored_grid(
             phrase=phrase,
             subtitles=None if subtitles is None else str(subtitles),
             times_s=at,
-            methods=methods,
+            methods=methods_of(method),
         )
         first, end = anchor_window(opened, anchor, window=window)
     return WindowGrid.of(grid, first, end), anchor

@@ -29,7 +29,7 @@ def parse_values(text: str | None) -> list[int | str] | None:
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    return [int(part) if part.isdecimal() else part for part in parts]
+    return [int(part) if part.removeprefix("-").isdecimal() else part for part in parts]
 
 
 @app.command(
@@ -56,29 +56,30 @@ def protocols(
         # many questions, so that a share of them is there
         n = plan.arms[-1].share.denominator
         cost = plan.cost([options] * n)
-        found.append(
-            {
-                "protocol": name,
-                "figure": protocol.figure,
-                "section": protocol.section,
-                "varies": protocol.varies,
-                "values": list(protocol.values),
-                "passes": cost.passes / n,
-                "attention_units": cost.attention_units / n,
-            }
-        )
+        span = _span(cost.least_passes / n, cost.passes / n)
+        one = {
+            "protocol": name,
+            "figure": protocol.figure,
+            "section": protocol.section,
+            "varies": protocol.varies,
+            "values": list(protocol.values),
+            "passes": cost.passes / n,
+            "least_passes": cost.least_passes / n,
+            "attention_units": cost.attention_units / n,
+        }
+        found.append((one, span))
     if as_json:
-        print(json.dumps(found))
+        print(json.dumps([one for one, _ in found]))
         return
     rows = [
         [
             str(one["protocol"]),
-            f"{one['passes']:g}",
+            span,
             f"{one['attention_units']:g}",
             str(one["figure"]),
             str(one["section"]),
         ]
-        for one in found
+        for one, span in found
     ]
     title = f"Protocols; a question of {options} options, {budget} frames a pass"
     columns = ["protocol", "passes", "units", "gives", "paper"]
@@ -98,6 +99,8 @@ def print_plan(
 
     plan = make_plan(**settings)
     items = list(questions)[:limit]
+    if settings.get("anchor") is not None:
+        settings["anchor"].check(list(questions))
     cost = plan.cost([len(item.options) for item in items])
     if as_json:
         print(json.dumps(_to_dict(plan, cost)))
@@ -108,7 +111,7 @@ def print_plan(
             str(arm.questions),
             str(arm.phases),
             _UNKNOWN if arm.frames is None else str(arm.frames),
-            str(arm.passes),
+            f"at most {arm.passes}" if arm.at_most else str(arm.passes),
             _UNKNOWN if arm.attention_units is None else str(arm.attention_units),
         ]
         for arm in cost.arms
@@ -117,20 +120,25 @@ def print_plan(
     columns = ["arm", "questions", "phases", "frames", "passes", "units"]
     print_table(f"{protocol.name}: {protocol.figure}", columns, rows)
     least = "" if cost.is_complete else "at least "
+    if cost.least_passes < cost.passes:
+        least = "at most "
     orders = ", ".join(f"{name} {value}" for name, value in plan.orders.items())
     print(
-        f"{cost.questions} questions, {cost.passes} passes, {least}"
-        f"{cost.attention_units} units of attention (frames squared); orders: {orders}"
+        f"{cost.questions} questions, {_span(cost.least_passes, cost.passes)} passes, "
+        f"{least}{cost.attention_units} units of attention (frames squared); orders: "
+        f"{orders}"
     )
+
+
+def _span(least: float, most: float) -> str:
+    """Say from where to where something goes, or how much it is."""
+    return f"{most:.10g}" if least == most else f"{least:.10g} to {most:.10g}"
 
 
 def _to_dict(plan: Plan, cost: Cost) -> dict[str, Any]:
     return {
-        "protocol": plan.protocol.name,
         "figure": plan.protocol.figure,
         "section": plan.protocol.section,
-        "grid": plan.grid.to_dict(),
-        "orders": plan.orders,
-        "arms": [arm.to_dict() for arm in plan.arms],
+        **plan.settings(),
         "cost": cost.to_dict(),
     }

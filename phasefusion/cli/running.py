@@ -12,6 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from phasefusion._scorers import load_model
+from phasefusion.cli.anchoring import (
+    AtOf,
+    PhraseOf,
+    RunAnchor,
+    RunAt,
+    RunPhrase,
+    Window,
+    anchor_rule,
+)
 from phasefusion.cli.application import (
     Budget,
     By,
@@ -61,6 +70,7 @@ class Orders(StrEnum):
     shared = "shared"
     latin = "latin"
     cyclic = "cyclic"
+    ends = "ends"
     all = "all"
 
 
@@ -138,6 +148,7 @@ def _known_protocol(name: str) -> str:
         "phasefusion run questions.jsonl --model path/or/id --out runs/a",
         "phasefusion run q.csv --model path --protocol stableeval --budget 16",
         "phasefusion run q.csv --protocol budget-sweep --values 8,16 --dry-run",
+        'phasefusion run q.csv --protocol anchored --phrase "look at" --model path',
         "phasefusion run q.json --scorer mypackage.scorers:make --limit 20",
         "phasefusion run val.csv --dataset nextqa --videos NExTVideo --model path",
     )
@@ -181,6 +192,12 @@ def run(
         str | None,
         typer.Option(help="Of a sweep, such as 4,8,16,32 or left,interior."),
     ] = None,
+    anchor: RunAnchor = None,
+    phrase: RunPhrase = None,
+    phrase_of: PhraseOf = None,
+    at: RunAt = None,
+    at_of: AtOf = None,
+    window: Window = None,
     budget: Budget = 8,
     phases: Annotated[
         int | None, typer.Option("--phases", "-s", help="Offset grids (by protocol).")
@@ -194,7 +211,21 @@ def run(
         Orders | None, typer.Option(help="Option orders (by protocol).")
     ] = None,
     n_orders: Annotated[int, typer.Option(help="How many shared orders.")] = 10,
+    views: Annotated[
+        int | None, typer.Option(help="How many Latin orders (as many as options).")
+    ] = None,
     dense: Annotated[int, typer.Option(help="Frames of the dense pass.")] = 32,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="Of adaptive: nats of margin (phasefusion calibrate finds them); of "
+            "confidence-guided: posterior."
+        ),
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(help="Weight of a letter over the one before, in ensembles."),
+    ] = None,
     score: Annotated[
         Score | None,
         typer.Option(help="Score option letters (the default) or texts, of --model."),
@@ -258,8 +289,12 @@ def run(
         "short": short.value,
         "orders": None if orders is None else orders.value,
         "n_orders": n_orders,
+        "views": views,
         "dense": dense,
+        "threshold": threshold,
+        "alpha": alpha,
         "seed": seed,
+        "anchor": anchor_rule(protocol, anchor, phrase, phrase_of, at, at_of, window),
     }
     of_dataset = (dataset, videos, subtitles, gold, task, missing_videos)
     if dry_run:
@@ -409,6 +444,7 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
         "phasefusion report runs/a --json > report.json",
         "phasefusion report runs/a --save results",
         "phasefusion report runs/a --html --frames 20",
+        "phasefusion report runs/new --against runs/old",
     )
 )
 def report(
@@ -431,6 +467,13 @@ def report(
         Path | None,
         typer.Option(help="Question file of the page (the one that the run names)."),
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            help="Another run folder: what was set and installed differently there, "
+            "and its numbers."
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Report a run, finished or not; write report.json and report.md."""
@@ -439,16 +482,20 @@ def report(
     if frames < 0:
         raise typer.BadParameter(f"--frames is {frames}; it must be at least 0")
     page = {"questions": questions, "n_strips": frames} if html else None
-    _show_report(run, save, as_json, page)
+    _show_report(run, save, as_json, page, against)
 
 
 def _show_report(
-    run: Path, folder: Path | None, as_json: bool, page: dict[str, Any] | None = None
+    run: Path,
+    folder: Path | None,
+    as_json: bool,
+    page: dict[str, Any] | None = None,
+    against: Path | None = None,
 ) -> None:
     from phasefusion.report import report as make_report
     from phasefusion.report.headline import missing_sentence
 
-    made = make_report(run)
+    made = make_report(run, against=against)
     missing = missing_sentence(made.numbers["items"])
     if missing:
         print(f"phasefusion: warning: {missing}", file=sys.stderr)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from phasefusion.anchors.finding import METHODS, Method, find_anchor
+from phasefusion.anchors.finding import METHODS, Method
 from phasefusion.anchors.records import Anchor
-from phasefusion.anchors.windows import Align, AtEnd, Share, anchor_window
+from phasefusion.anchors.rule import AnchorRule
+from phasefusion.anchors.windows import Align, AtEnd, Share
 from phasefusion.datasets.item import Item
 from phasefusion.errors import VideoError
 from phasefusion.video import Video
@@ -76,6 +77,15 @@ def anchored(
     >>> round(item.start, 3), round(item.end, 3), item.strata
     (5.067, 6.867, {'anchor': 'centre'})
     """
+    rule = AnchorRule(
+        methods=tuple(methods),
+        at=at,
+        least_peak=least_peak,
+        window=window,
+        window_s=window_s,
+        align=align,
+        at_end=at_end,
+    )
     made = []
     known: dict[Any, tuple[Anchor, float | None, float | None] | None] = {}
     for item in items:
@@ -88,24 +98,14 @@ def anchored(
         if key not in known:
             try:
                 with Video(item.video, threads=threads) as video:
-                    anchor = find_anchor(
+                    placed = rule.place(
                         video,
                         phrase=said,
                         subtitles=item.subtitles if said else None,
-                        at=at,
                         times_s=times,
-                        methods=methods,
-                        least_peak=least_peak,
                     )
-                    first, end = anchor_window(
-                        video,
-                        anchor,
-                        window=window,
-                        window_s=window_s,
-                        align=align,
-                        at_end=at_end,
-                    )
-                    known[key] = (anchor, *_bounds(video, first, end))
+                    bounds = _bounds(video, placed.first, placed.end)
+                    known[key] = (placed.anchor, *bounds)
             except (VideoError, OSError):
                 known[key] = None
         found = known[key]

@@ -305,9 +305,11 @@ def _warn_of_few(out: Path) -> None:
     run = read_run(out)
     n_passes: Counter[tuple[str, str]] = Counter()
     n_options: dict[tuple[str, str], int] = {}
+    # of an adaptive protocol: what not all questions are asked
+    later = {arm["arm"] for arm in run["settings"]["arms"] if arm.get("step")}
     for row in iter_passes(out):
         item = row["benchmark"], row["question_id"]
-        n_passes[item] += 1
+        n_passes[item] += row["arm"] not in later
         n_options[item] = row["n_options"]
     most: dict[int, int] = {}
     for item, n in n_passes.items():

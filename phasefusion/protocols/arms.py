@@ -9,12 +9,13 @@ from typing import Any, Literal, TypeAlias
 
 from phasefusion import samplers
 from phasefusion._random import fnv1a64, splitmix64
+from phasefusion.anchors.rule import AnchorRule
 from phasefusion.errors import GridError
 from phasefusion.grid import PhaseGrid
 
 GridName: TypeAlias = Literal["phase", "single", "union", "dense", "none"]
 Prompt: TypeAlias = Literal["letters", "unlabelled", "blind"]
-Varies: TypeAlias = Literal["budget", "phases", "sampler", "run", "draw"]
+Varies: TypeAlias = Literal["budget", "phases", "sampler", "run", "draw", "moved"]
 Value: TypeAlias = int | str
 
 #: Draws are multiples of 2**-32 of a step, as those of `PhaseGrid.random`.
@@ -48,6 +49,17 @@ class ArmSpec:
         Number of the random origin, drawn for every video.
     reallocates : bool
         Scored in a second stage, on the questions with the lowest margins alone.
+    anchored : bool
+        On grids in a window at an anchor of each video, from the left end of its steps,
+        so that the first frame is the one at the anchor.
+    view : int or None
+        The one of the S phases that is scored, as a grid of its own.
+    moved : int
+        Frames by which every frame of the grid is moved.
+    order : str or None
+        The one option order in which it is scored, in place of those of the run.
+    step : int
+        Scored after the arms of lower steps, on questions that they do not decide.
     """
 
     grid: GridName
@@ -61,6 +73,11 @@ class ArmSpec:
     run: int = 0
     draw: int | None = None
     reallocates: bool = False
+    anchored: bool = False
+    view: int | None = None
+    moved: int = 0
+    order: str | None = None
+    step: int = 0
 
     def varied(self, varies: Varies, value: Value) -> ArmSpec:
         """Return the arm with another value of what the protocol varies."""
@@ -69,6 +86,8 @@ class ArmSpec:
 
 
 def _name_of(varies: Varies, value: Value) -> str:
+    if varies == "moved":
+        return f"moved {value:+d}"
     if varies == "budget":
         return f"{value} frames"
     return f"{value} phases" if varies == "phases" else f"{varies} {value}"
@@ -86,10 +105,12 @@ class Arm:
         Whether it is on the grid moved by half a step.
     grid : PhaseGrid or None
         None for the question without its video.
-    sampler, prompt, run, draw
+    sampler, prompt, run, draw, moved, order, step
         As in `ArmSpec`; with a sampler, the grid says the budget alone.
     share : Fraction
         Of the questions, those with the lowest margins; 1 is all of them.
+    anchor : AnchorRule or None
+        Where the window is that the grid is laid into; None for the whole clip.
     """
 
     name: str
@@ -100,6 +121,15 @@ class Arm:
     run: int = 0
     draw: int | None = None
     share: Fraction = Fraction(1)
+    anchor: AnchorRule | None = None
+    moved: int = 0
+    order: str | None = None
+    step: int = 0
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether its frames follow from the clip, by more than the grid."""
+        return self.sampler is not None or self.moved != 0
 
     @property
     def n_phases(self) -> int:
@@ -126,6 +156,8 @@ class Arm:
             found["run"] = self.run
         if self.draw is not None:
             found["draw"] = self.draw
+        if self.moved:
+            found["moved_frames"] = self.moved
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -139,6 +171,12 @@ class Arm:
                 found["origin"] = None  # every video has its own
         if self.share != 1:
             found["share"] = list(self.share.as_integer_ratio())
+        if self.anchor is not None:
+            found["anchor"] = self.anchor.to_dict()
+        if self.order is not None:
+            found["order"] = self.order
+        if self.step:
+            found["step"] = self.step
         return found | self.facts()
 
     def grid_of(self, video_id: str, seed: int) -> PhaseGrid | None:
@@ -184,11 +222,15 @@ def drawn_shift(video_id: str, draw: int, seed: int) -> Fraction:
 
 
 def build_arms(
-    specs: Sequence[ArmSpec], grid: PhaseGrid, dense: int
+    specs: Sequence[ArmSpec],
+    grid: PhaseGrid,
+    dense: int,
+    anchor: AnchorRule | None = None,
 ) -> tuple[Arm, ...]:
     """Make the arms that have passes of their own: unmoved first, then moved.
 
-    A single pass that is one of the phase views is not made twice.
+    A single pass that is one of the phase views is not made twice. Anchored arms go by
+    `anchor`, or by the whole chain of methods without one.
 
     Raises
     ------
@@ -201,16 +243,24 @@ def build_arms(
             arm
             for spec in specs
             if spec.twin or not shifted
-            for arm in _arms_of(spec, grid, dense, shifted)
+            for arm in _arms_of(spec, grid, dense, shifted, anchor)
         ]
         found += [arm for arm in made if not any(_is_view(arm, one) for one in made)]
     return tuple(found)
 
 
 def _arms_of(
-    spec: ArmSpec, grid: PhaseGrid, dense: int, shifted: bool
+    spec: ArmSpec,
+    grid: PhaseGrid,
+    dense: int,
+    shifted: bool,
+    anchor: AnchorRule | None,
 ) -> Iterator[Arm]:
     chosen = _grid(spec, grid, dense)
+    if spec.anchored and chosen is not None:
+        chosen = PhaseGrid(
+            chosen.budget, chosen.phases, "left", by=chosen.by, short=chosen.short
+        )
     if spec.sampler is not None:
         samplers.get(spec.sampler)
     yield Arm(
@@ -222,6 +272,10 @@ def _arms_of(
         run=spec.run,
         draw=spec.draw,
         share=_share(grid.budget, dense) if spec.reallocates else Fraction(1),
+        anchor=(anchor or AnchorRule()) if spec.anchored else None,
+        moved=spec.moved,
+        order=spec.order,
+        step=spec.step,
     )
 
 
@@ -230,6 +284,8 @@ def _grid(spec: ArmSpec, grid: PhaseGrid, dense: int) -> PhaseGrid | None:
         return None
     budget = (spec.budget or grid.budget) * spec.times
     phases = spec.phases or grid.phases
+    if spec.view is not None:
+        return _resized(grid, budget, phases).view(spec.view)
     if spec.grid == "phase":
         return _resized(grid, budget, phases)
     if spec.grid == "union":

@@ -30,6 +30,8 @@ class ArmCost:
         In all.
     attention_units : int or None
         Frames squared, summed over the passes.
+    at_most : bool
+        Whether it is asked only of questions that earlier arms do not decide.
     """
 
     arm: str
@@ -39,6 +41,7 @@ class ArmCost:
     frames: int | None
     passes: int
     attention_units: int | None
+    at_most: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class Cost:
         Of the arms for which they are known.
     is_complete : bool
         Whether they are known for all arms.
+    least_passes : int
+        Of a protocol that adapts: when every question is decided at once.
     """
 
     questions: int
@@ -77,11 +82,17 @@ class Cost:
         """Whether `attention_units` has all arms in it."""
         return all(arm.attention_units is not None for arm in self.arms)
 
+    @property
+    def least_passes(self) -> int:
+        """Passes of the arms that all questions are asked in."""
+        return sum(arm.passes for arm in self.arms if not arm.at_most)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
         return {
             "questions": self.questions,
             "passes": self.passes,
+            "least_passes": self.least_passes,
             "attention_units": self.attention_units,
             "is_complete": self.is_complete,
             "arms": [
@@ -120,14 +131,22 @@ def cost_of(
     found = []
     for arm in arms:
         n_chosen = floor(len(n_options) * arm.share)
-        passes = arm.n_phases * _most_orders(n_options, n_orders, n_chosen)
+        counts = n_orders if arm.order is None else dict.fromkeys(n_orders, 1)
+        passes = arm.n_phases * _most_orders(n_options, counts, n_chosen)
         frames = arm.n_frames
         units = None
         if frames is not None:
             units = int(attention_units(1, frames)) * passes if frames else 0
         found.append(
             ArmCost(
-                arm.name, arm.shifted, n_chosen, arm.n_phases, frames, passes, units
+                arm.name,
+                arm.shifted,
+                n_chosen,
+                arm.n_phases,
+                frames,
+                passes,
+                units,
+                arm.step > 0,
             )
         )
     return Cost(len(n_options), tuple(found))

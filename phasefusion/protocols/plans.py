@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion import orders as option_orders
-from phasefusion.errors import DatasetError
+from phasefusion.errors import DatasetError, GridError
 from phasefusion.grid import PhaseGrid
 from phasefusion.protocols.arms import Arm, Value, build_arms
 from phasefusion.protocols.cost import Cost, cost_of
 from phasefusion.protocols.registry import OrdersName, Protocol, get
 
 if TYPE_CHECKING:
+    from phasefusion.anchors.rule import AnchorRule
     from phasefusion.grid import By, Origin, Short
+
+_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +34,13 @@ class Stage:
     arms : tuple of Arm
     share : Fraction
         Of the questions, those with the lowest margins in the stage before.
+    step : int
+        Above 0, of the questions that the arms of lower steps did not decide.
     """
 
     arms: tuple[Arm, ...]
     share: Fraction
+    step: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,8 @@ class Plan:
         Everything that has passes of its own.
     orders : dict
         What the option orders are, as run.json says it.
+    threshold, alpha : float or None
+        As in `Protocol`, unless they were given.
     """
 
     protocol: Protocol
@@ -58,28 +67,70 @@ class Plan:
     dense: int | None
     arms: tuple[Arm, ...]
     orders: dict[str, Any]
+    threshold: float | None = None
+    alpha: float | None = None
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """What is scored of every question, then what of those with low margins."""
-        shares = dict.fromkeys(arm.share for arm in self.arms)
+        kinds = {(-arm.share, arm.step) for arm in self.arms}
         return tuple(
-            Stage(tuple(arm for arm in self.arms if arm.share == share), share)
-            for share in sorted(shares, reverse=True)
+            Stage(
+                tuple(arm for arm in self.arms if (-arm.share, arm.step) == kind),
+                -kind[0],
+                kind[1],
+            )
+            for kind in sorted(kinds)
         )
 
+    @property
+    def steps(self) -> tuple[Arm, ...]:
+        """Arms in the order in which an adaptive protocol asks for them."""
+        return tuple(sorted(self.arms, key=lambda arm: arm.step))
+
+    def settings(self) -> dict[str, Any]:
+        """Return what run.json says of it."""
+        # JSON has no infinity
+        threshold = "inf" if self.threshold == math.inf else self.threshold
+        adaptive = {"threshold": threshold, "alpha": self.alpha}
+        return {
+            "protocol": self.protocol.name,
+            "grid": self.grid.to_dict(),
+            "dense": self.dense,
+            "arms": [arm.to_dict() for arm in self.arms],
+            "orders": self.orders,
+            **{name: value for name, value in adaptive.items() if value is not None},
+        }
+
     def orders_of(self, n_options: int) -> NDArray[np.int64]:
-        """Orders of K options without repeats, shape (M, K)."""
-        return orders_of(self.orders, n_options)
+        """Orders of K options without repeats, shape (M, K).
+
+        Raises
+        ------
+        DatasetError
+            If the protocol promises balanced orders and these are not.
+        """
+        found = orders_of(self.orders, n_options)
+        if self.protocol.balanced and not option_orders.is_balanced(found):
+            raise DatasetError(
+                f"protocol {self.protocol.name!r} promises that every option is at "
+                f"every letter equally often; {len(found)} {self.orders['kind']} "
+                f"orders of {n_options} options are not so: take a multiple of "
+                f"{n_options} Latin orders, or another protocol with "
+                'orders="latin", which marks them'
+            )
+        return found
 
     def without_orders(self) -> Plan:
         """Return the plan for prompts that show no options: one order stands for all.
 
-        An arm that shows them in a prompt of its own keeps the orders.
+        An arm that shows them in a prompt of its own keeps the orders, and one that
+        only shows them in another order is left out.
         """
         if any(arm.prompt == "unlabelled" for arm in self.arms):
             return self
-        return replace(self, orders={"kind": "identity"})
+        arms = tuple(arm for arm in self.arms if arm.order is None)
+        return replace(self, arms=arms, orders={"kind": "identity"})
 
     def cost(self, n_options: Sequence[int]) -> Cost:
         """Return the cost for questions with so many options each."""
@@ -97,9 +148,13 @@ def make_plan(
     short: Short = "repeat",
     orders: OrdersName | None = None,
     n_orders: int = 10,
+    views: int | None = None,
     dense: int = 32,
     seed: int = 0,
     values: Sequence[Value] | None = None,
+    anchor: AnchorRule | None = None,
+    threshold: float | None = None,
+    alpha: float | None = None,
 ) -> Plan:
     """Say what a protocol will score, with the arguments of `evaluate`.
 
@@ -108,7 +163,7 @@ def make_plan(
     protocol : str or Protocol
     budget, phases, origin, by, short
         The phase grid, as in `PhaseGrid`.
-    orders, n_orders, dense, seed, values
+    orders, n_orders, views, dense, seed, values, anchor, threshold, alpha
         As in `evaluate`.
 
     Returns
@@ -132,21 +187,60 @@ def make_plan(
     n_phases = chosen.phases if phases is None or chosen.phases == 1 else phases
     grid = PhaseGrid(budget, n_phases, origin, by=by, short=short)
     reference = {"budget": grid.budget, "phases": grid.phases}.get(chosen.varies or "")
-    specs = chosen.specs(values, reference=reference)
+    specs = chosen.specs(values, reference=reference, n_phases=grid.phases)
+    if anchor is not None and not any(spec.anchored for spec in specs):
+        raise DatasetError(
+            f"protocol {chosen.name!r} has no anchored arm, so it takes no anchor; "
+            'protocol "anchored" has'
+        )
+    if by == "time" and any(spec.moved for spec in specs):
+        raise GridError(
+            f'protocol {chosen.name!r} moves grids by whole frames; by="time" has none'
+        )
+    if chosen.adapts == "orders" and orders not in (None, "identity"):
+        raise DatasetError(
+            f"protocol {chosen.name!r} chooses its option orders itself, one view at a "
+            f"time; orders={orders!r} cannot be given"
+        )
     has_dense = any(spec.grid == "dense" for spec in specs)
-    settings = _order_settings(orders or chosen.orders, n_orders, seed)
     return Plan(
         chosen,
         grid,
         dense if has_dense else None,
-        build_arms(specs, grid, dense),
-        settings,
+        build_arms(specs, grid, dense, anchor),
+        _order_settings(orders or chosen.orders, n_orders, views, seed),
+        _own(chosen, "threshold", threshold),
+        _own(chosen, "alpha", alpha),
     )
 
 
-def _order_settings(kind: str, n_orders: int, seed: int) -> dict[str, Any]:
+def _own(
+    protocol: Protocol, name: Literal["threshold", "alpha"], given: float | None
+) -> float | None:
+    """Return a number of a protocol, or the one that was given in its place."""
+    usual: float | None = getattr(protocol, name)
+    if given is None:
+        return usual
+    if usual is None:
+        raise DatasetError(f"protocol {protocol.name!r} has no {name}")
+    is_margin = name == "threshold" and protocol.adapts == "phases"
+    if is_margin and not given >= 0.0:
+        raise DatasetError(f"threshold must be a margin in nats, >= 0, not {given}")
+    if not is_margin and not 0.0 < given <= (1.0 if name == "alpha" else _BELOW_ONE):
+        ends = "(0, 1]" if name == "alpha" else "(0, 1)"
+        raise DatasetError(f"{name} must be in {ends}, not {given}")
+    return float(given)
+
+
+def _order_settings(
+    kind: str, n_orders: int, views: int | None, seed: int
+) -> dict[str, Any]:
+    if views is not None and kind != "latin":
+        raise DatasetError(f"views={views} is the number of Latin orders, not {kind}")
     if kind == "shared":
         return {"kind": kind, "n": n_orders, "seed": seed}
+    if views is not None:
+        return {"kind": kind, "n": views}
     return {"kind": kind}
 
 
@@ -164,13 +258,19 @@ def orders_of(settings: Mapping[str, Any], n_options: int) -> NDArray[np.int64]:
     elif kind == "identity":
         table = option_orders.identity(n_options)
     elif kind == "latin":
-        table = option_orders.latin(n_options)
+        table = option_orders.latin(n_options, settings.get("n"), unbalanced="allow")
+    elif kind == "ends":
+        table = option_orders.ends(n_options)
+    elif kind == "pairs":
+        table = option_orders.pairs(n_options)
+    elif kind == "halves":
+        table = option_orders.halves(n_options)
     elif kind == "cyclic":
         table = option_orders.cyclic(n_options)
     elif kind == "all":
         table = option_orders.all_orders(n_options)
     else:
         raise DatasetError(
-            f"orders {kind!r} is not one of identity, shared, latin, cyclic, all"
+            f"orders {kind!r} is not one of identity, shared, latin, cyclic, ends, all"
         )
     return table[option_orders.distinct(table)]

@@ -8,16 +8,19 @@ from typing import Literal, TypeAlias
 
 from phasefusion.errors import DatasetError
 from phasefusion.protocols.arms import ArmSpec, Value, Varies
+from phasefusion.stats.adaptive import phase_order
 
-OrdersName: TypeAlias = Literal["identity", "shared", "latin", "cyclic", "all"]
+OrdersName: TypeAlias = Literal["identity", "shared", "latin", "cyclic", "ends", "all"]
+Adapts: TypeAlias = Literal["phases", "orders"]
 
-_REFERENCE: dict[Varies, Value] = {"run": 0, "draw": 0}
+_REFERENCE: dict[Varies, Value] = {"run": 0, "draw": 0, "moved": 0}
 _PLURAL: dict[Varies, str] = {
     "budget": "frames a pass",
     "phases": "numbers of phases",
     "sampler": "names of samplers",
     "run": "number of runs",
     "draw": "number of draws",
+    "moved": "numbers of frames",
 }
 
 
@@ -35,16 +38,26 @@ class Protocol:
     arms : tuple of ArmSpec
         What is scored of every question. The first is the reference of those that a
         sweep adds.
-    orders : {"identity", "shared", "latin", "cyclic", "all"}
+    orders : {"identity", "shared", "latin", "cyclic", "ends", "all"}
         Option orders.
     phases : int
         Offset grids, unless the run says otherwise; 1 is fixed.
-    varies : {"budget", "phases", "sampler", "run", "draw"} or None
+    varies : {"budget", "phases", "sampler", "run", "draw", "moved"} or None
         What a sweep varies of its first arm.
     values : tuple
         Values of it; for "run" and "draw", how many.
     needs_posteriors : bool
         Whether generated answers alone are of no use to it.
+    balanced : bool
+        Whether it refuses orders in which some options are at some letters more often.
+    adapts : {"phases", "orders"} or None
+        What is asked step by step, only of questions that are not decided: phases until
+        the fused margin reaches the threshold, or a second order unless the first is
+        sure, and a third where the two differ.
+    threshold : float or None
+        By which questions are decided: a margin in nats, or a posterior.
+    alpha : float or None
+        Weight of each letter over the one before it, in ensembles of orders.
     """
 
     name: str
@@ -56,11 +69,19 @@ class Protocol:
     varies: Varies | None = None
     values: tuple[Value, ...] = ()
     needs_posteriors: bool = False
+    balanced: bool = False
+    adapts: Adapts | None = None
+    threshold: float | None = None
+    alpha: float | None = None
 
     def specs(
-        self, values: Sequence[Value] | None = None, *, reference: Value | None = None
+        self,
+        values: Sequence[Value] | None = None,
+        *,
+        reference: Value | None = None,
+        n_phases: int = 1,
     ) -> tuple[ArmSpec, ...]:
-        """Return the arms with those that a sweep adds.
+        """Return the arms with those that a sweep, or the number of phases, adds.
 
         Parameters
         ----------
@@ -68,6 +89,8 @@ class Protocol:
             In place of `Protocol.values`.
         reference : int or str, optional
             The value that the first arm has already.
+        n_phases : int, default 1
+            Of the run, for a protocol that adapts them.
 
         Returns
         -------
@@ -83,7 +106,7 @@ class Protocol:
                 raise DatasetError(
                     f"protocol {self.name!r} varies nothing, so it has no values"
                 )
-            return self.arms
+            return phase_steps(n_phases) if self.adapts == "phases" else self.arms
         wanted = self._checked(self.values if values is None else tuple(values))
         known = _REFERENCE.get(self.varies, reference)
         added = [value for value in wanted if value != known]
@@ -100,6 +123,10 @@ class Protocol:
             if not values or not all(isinstance(value, str) for value in values):
                 raise DatasetError(f"{what}, not {list(values)!r}")
             return values
+        if self.varies == "moved":
+            if not values or not all(isinstance(value, int) for value in values):
+                raise DatasetError(f"{what}, not {list(values)!r}")
+            return tuple(sorted(values))
         numbers = [value for value in values if isinstance(value, int) and value >= 1]
         if not numbers or len(numbers) != len(values):
             raise DatasetError(f"{what}, whole and at least 1, not {list(values)!r}")
@@ -108,6 +135,25 @@ class Protocol:
                 raise DatasetError(f"{what}, one and at least 2, not {list(values)!r}")
             return tuple(range(numbers[0]))
         return tuple(sorted(numbers))
+
+
+def phase_steps(n_phases: int) -> tuple[ArmSpec, ...]:
+    """Return an arm for every phase, in the order in which they are asked.
+
+    Examples
+    --------
+    >>> [(arm.name or arm.grid, arm.view, arm.step) for arm in phase_steps(3)]
+    [('single', 1, 0), ('phase 2 of 3', 0, 1), ('phase 3 of 3', 2, 2)]
+    """
+    return tuple(
+        ArmSpec(
+            "single",
+            f"phase {step + 1} of {n_phases}" if step else "",
+            view=view,
+            step=step,
+        )
+        for step, view in enumerate(phase_order(n_phases).tolist())
+    )
 
 
 _SINGLE = (ArmSpec("single"),)
@@ -140,6 +186,72 @@ PROTOCOLS: dict[str, Protocol] = {
             "StableEval",
             _PHASE,
             orders="latin",
+        ),
+        Protocol(
+            "anchored",
+            "consistency and accuracy of grids in a window at an anchor of the video, "
+            "against uniform grids over all of it",
+            "StableEval",
+            (ArmSpec("phase"), ArmSpec("phase", "anchored", anchored=True)),
+            orders="latin",
+        ),
+        Protocol(
+            "latin",
+            "ensembles of balanced option orders, their letters weighted, and the "
+            "questions that are at risk",
+            "StableEval",
+            _SINGLE,
+            orders="latin",
+            phases=1,
+            balanced=True,
+            alpha=0.85,
+        ),
+        Protocol(
+            "fast-ensemble",
+            "the ensemble of two option orders, the first and the last exchanged",
+            "StableEval",
+            _SINGLE,
+            orders="ends",
+            phases=1,
+            alpha=0.9,
+        ),
+        Protocol(
+            "confidence-guided",
+            "a second option order unless the first is sure, a third where they "
+            "differ; passes saved",
+            "StableEval",
+            (
+                ArmSpec("single"),
+                ArmSpec("single", "view 2", order="pairs", step=1),
+                ArmSpec("single", "view 3", order="halves", step=2),
+            ),
+            orders="identity",
+            phases=1,
+            needs_posteriors=True,
+            adapts="orders",
+            threshold=0.85,
+        ),
+        Protocol(
+            "stress",
+            "accuracy and flips over grids moved by up to 3 frames and all K! option "
+            "orders (41.3 % of the questions stay the same)",
+            "StableEval",
+            _SINGLE,
+            orders="all",
+            phases=1,
+            varies="moved",
+            values=(-3, -2, -1, 1, 2, 3),
+        ),
+        Protocol(
+            "adaptive",
+            "phases added to a question until its fused margin is wide enough; passes "
+            "saved",
+            "",
+            _SINGLE,
+            orders="identity",
+            needs_posteriors=True,
+            adapts="phases",
+            threshold=2.0,
         ),
         Protocol(
             "unlabelled",

@@ -49,6 +49,8 @@ KEPT: tuple[str, ...] = (
 _SETTINGS = ("protocol", "grid", "dense", "arms", "orders", "seed", "on_error")
 #: Of the scorer's description: neither its paths nor the texts of its prompt.
 _SCORER = ("class", "score", "model_type", "sha256", "dtype", "pixels")
+#: Of the rule by which anchors were found.
+_ANCHOR_TEXTS = ("phrase", "phrase_field", "times_s", "times_field")
 _HASH_CHARACTERS = 16
 
 
@@ -200,6 +202,14 @@ def _hasher(salt: str) -> Callable[[str, str, str], str]:
     return new_id
 
 
+def _without_texts(arm: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an arm without what its anchors were looked for by."""
+    found = dict(arm)
+    if isinstance(found.get("anchor"), Mapping):
+        found["anchor"] = dict(found["anchor"]) | dict.fromkeys(_ANCHOR_TEXTS)
+    return found
+
+
 def _stripped_run(
     run: Mapping[str, Any], own: set[str], arms: dict[str, str]
 ) -> dict[str, Any]:
@@ -208,7 +218,7 @@ def _stripped_run(
     kept = {name: settings[name] for name in _SETTINGS if name in settings}
     if isinstance(kept.get("arms"), list):
         kept["arms"] = [
-            one | {"arm": _arm(one["arm"], own, arms)}
+            _without_texts(one) | {"arm": _arm(one["arm"], own, arms)}
             for one in kept["arms"]
             if isinstance(one, dict) and isinstance(one.get("arm"), str)
         ]

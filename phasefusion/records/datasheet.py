@@ -125,7 +125,7 @@ def _describe(path: Path) -> dict[str, Any]:
         "by_arm": _by_arm(passes, missing),
         "by_phase": _by_phase(passes, missing),
         "by_order": _by_order(passes, n_options, missing),
-        "absent_passes": _absent(passes),
+        "absent_passes": _absent(passes, _asked_of_some(run)),
         "fields": _fields(file),
         "made": None if run is None else _made(run),
     }
@@ -262,7 +262,13 @@ def _by_order(
     return found
 
 
-def _absent(passes: Passes) -> dict[str, Any]:
+def _asked_of_some(run: Mapping[str, Any] | None) -> set[str]:
+    """Names of arms that a protocol asks of some questions only."""
+    arms = [] if run is None else run.get("settings", {}).get("arms") or []
+    return {arm["arm"] for arm in arms if arm.get("step") or arm.get("share")}
+
+
+def _absent(passes: Passes, of_some: set[str]) -> dict[str, Any]:
     """Count passes that other items of their number of options have.
 
     Every item is expected to have, in every arm that there is and at each of its
@@ -283,6 +289,8 @@ def _absent(passes: Passes) -> dict[str, Any]:
         a_phase = (-(-counts[chosen] // np.maximum(phases, 1))).max(axis=0, initial=0)
         phases = np.where(phases, phases, phases.max(axis=0, initial=0))
         expected[chosen] = phases * a_phase
+    some = [name in of_some for name, _ in rows]
+    expected[:, some] = counts[:, some]
     lacking = expected - counts
     return {
         "expected": int(expected.sum()),

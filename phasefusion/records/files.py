@@ -122,10 +122,12 @@ def differences(old: Any, new: Any, name: str = "") -> list[str]:
     >>> differences({"budget": 8, "scorer": {"id": "m"}}, {"budget": 16, "seed": 0})
     ['budget: 8 -> 16', "scorer: {'id': 'm'} -> (absent)", 'seed: (absent) -> 0']
     """
-    return [f"{path}: {a} -> {b}" for path, a, b in _differences(old, new, name)]
+    return [f"{path}: {a} -> {b}" for path, a, b in different_values(old, new, name)]
 
 
-def _differences(old: Any, new: Any, name: str) -> Iterator[tuple[str, str, str]]:
+def different_values(
+    old: Any, new: Any, name: str = ""
+) -> Iterator[tuple[str, str, str]]:
     """Path and both values, as text, of every place where two JSON values differ."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
@@ -135,7 +137,7 @@ def _differences(old: Any, new: Any, name: str) -> Iterator[tuple[str, str, str]
             elif key not in new:
                 yield path, _cut(repr(old[key])), _ABSENT
             else:
-                yield from _differences(old[key], new[key], path)
+                yield from different_values(old[key], new[key], path)
     elif old != new:
         a, b = repr(old), repr(new)
         differ = (k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
@@ -171,7 +173,7 @@ def changes(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]
     """
     found: dict[str, str] = {}
     for part in FIXED:
-        for path, old, new in _differences(
+        for path, old, new in different_values(
             recorded.get(part, {}), wanted.get(part, {}), ""
         ):
             found[path] = f"{path}: {old} -> {new}"

@@ -151,13 +151,16 @@ class Report:
         return render_html(self.numbers)
 
 
-def report(run: Any) -> Report:
+def report(run: Any, *, against: Any = None) -> Report:
     """Compute every statistic of a run, finished or not.
 
     Parameters
     ----------
     run : Run, str or Path
         What `evaluate` returned, or a run folder.
+    against : Run, str or Path, optional
+        Another run: what was set, installed and asked differently there, and its main
+        numbers beside those of this one.
 
     Returns
     -------
@@ -170,7 +173,18 @@ def report(run: Any) -> Report:
     RecordError
         If its files are damaged, or hold no pass yet.
     """
+    from phasefusion.report.environment import against as compare_with
     from phasefusion.report.summary import timing
+
+    described, passes, numbers = _read(run)
+    if against is not None:
+        other, _, others = _read(against)
+        numbers["against"] = compare_with(described, other, numbers, others)
+    return Report(numbers, timing(passes))
+
+
+def _read(run: Any) -> tuple[dict[str, Any], Passes, dict[str, Any]]:
+    """Return what describes a run, its passes and its numbers."""
     from phasefusion.report.table import build
 
     folder = Path(getattr(run, "path", run))
@@ -179,7 +193,7 @@ def report(run: Any) -> Report:
     if not len(passes):
         raise RecordError(f"{folder}: holds no passes yet; there is nothing to report")
     table = build(passes, described.get("settings", {}))
-    return Report(numbers_of(folder, described, passes, table), timing(passes))
+    return described, passes, numbers_of(folder, described, passes, table)
 
 
 def numbers_of(
@@ -197,12 +211,16 @@ def numbers_of(
     table : Table
         The same passes by item.
     """
+    from phasefusion.report.anchors import found_anchors
     from phasefusion.report.summary import summarise
     from phasefusion.report.videos import incomplete_videos
 
     numbers = summarise(run, passes, table)
     numbers["items"]["incomplete_videos"] = incomplete_videos(folder)
-    if run.get("settings", {}).get("protocol") == IMPORTED:
+    settings = run.get("settings", {})
+    if any("anchor" in arm for arm in settings.get("arms", ())):
+        numbers["anchors"] = found_anchors(folder, passes, settings)
+    if settings.get("protocol") == IMPORTED:
         from phasefusion.report.imported import imported
 
         numbers["imported"] = imported(list(iter_passes(folder)))

@@ -34,6 +34,7 @@ def sampling_card(run: Mapping[str, Any]) -> dict[str, Any]:
     versions = run.get("versions", {})
     card: dict[str, Any] = {
         "protocol": settings.get("protocol"),
+        **_convention(settings.get("grid")),
         "grid": settings.get("grid"),
         "dense": settings.get("dense"),
         "arms": _further(settings),
@@ -54,13 +55,25 @@ def sampling_card(run: Mapping[str, Any]) -> dict[str, Any]:
     return card
 
 
+def _convention(record: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Name the convention of a grid, its phases and the frames of a pass."""
+    if record is None:
+        return {"convention": None, "phases_of_a_step": None, "frames_a_pass": None}
+    grid = PhaseGrid.from_dict(record)
+    return {
+        "convention": _ORIGINS.get(grid.origin, f"origin {grid.origin}"),
+        "phases_of_a_step": [str(phase) for phase in grid.phase_fractions],
+        "frames_a_pass": grid.budget,
+    }
+
+
 def _text(card: Mapping[str, Any]) -> str:
     if card["grid"] is None:
         return "The run does not say how its frames were sampled."
     grid = PhaseGrid.from_dict(card["grid"])
     origin = _ORIGINS.get(grid.origin, f"origin {grid.origin} of a dense step")
     if any("draw" in entry for entry in card["arms"]):
-        return " ".join([_drawn_text(grid), *_rest(card)]).strip()
+        return _joined(_drawn_text(grid), card)
     phases = ", ".join(str(phase) for phase in grid.phase_fractions)
     what = "frames" if grid.by == "frames" else "time"
     if grid.phases == 1:
@@ -75,7 +88,11 @@ def _text(card: Mapping[str, Any]) -> str:
             f"one {grid.phases * grid.budget}-frame grid ({origin}; phases {phases} of "
             "a step)"
         )
-    return " ".join([f"{frames}.", *_rest(card)]).strip()
+    return _joined(f"{frames}.", card)
+
+
+def _joined(frames: str, card: Mapping[str, Any]) -> str:
+    return " ".join(part for part in (frames, *_rest(card)) if part)
 
 
 def _rest(card: Mapping[str, Any]) -> list[str]:
@@ -86,6 +103,7 @@ def _rest(card: Mapping[str, Any]) -> list[str]:
         *card["scored"],
         _decoder_text(card["decoder"]),
         _pixels_text(card["pixels"]),
+        _model_text(card),
     ]
 
 
@@ -108,8 +126,36 @@ def _drawn_text(grid: PhaseGrid) -> str:
 
 
 def _arms_text(arms: Sequence[Mapping[str, Any]]) -> str:
-    names = [entry["arm"] for entry in arms if entry["arm"] not in RECORDED]
-    return f"Further arms: {', '.join(names)}." if names else ""
+    further = [entry for entry in arms if entry["arm"] not in RECORDED]
+    names = [entry["arm"] for entry in further]
+    text = f"Further arms: {', '.join(names)}." if names else ""
+    rules = [entry["anchor"] for entry in further if "anchor" in entry]
+    return f"{text} {_anchor_text(rules[0])}" if rules else text
+
+
+def _anchor_text(rule: Mapping[str, Any]) -> str:
+    """Say where the windows of anchored frames are."""
+    length = "15 % in the middle of a clip, 10 % elsewhere, of its duration"
+    if rule["window"] is not None:
+        length = f"{rule['window']} of the clip's duration"
+    elif rule["window_s"] is not None:
+        length = f"{rule['window_s']} s"
+    said = [
+        f"{text} {rule[name]!r}"
+        for name, text in (
+            ("phrase", "the phrase"),
+            ("phrase_field", "the phrases in the field"),
+            ("times_s", "the time"),
+            ("times_field", "the times in the field"),
+        )
+        if rule[name] is not None
+    ]
+    by = f"; looked for: {' and '.join(said)}" if said else ""
+    return (
+        "Anchored frames are those of grids with left endpoints in a window at an "
+        f"anchor of the video (length: {length}), found by the first of "
+        f"{', '.join(rule['methods'])} that gives one{by}."
+    )
 
 
 def _orders_text(card: Mapping[str, Any]) -> str:
@@ -124,7 +170,31 @@ def _orders_text(card: Mapping[str, Any]) -> str:
             f"Options were shown in the same {orders['n']} seeded orders for every "
             f"question (seed {orders['seed']}, repeats left out)."
         )
+    if kind == "ends":
+        return (
+            "Options were shown in the given order, and with the first and the last "
+            "exchanged."
+        )
+    if "n" in orders:
+        return (
+            f"Options were shown in {orders['n']} {kind} orders, unbalanced for "
+            f"questions whose number of options does not divide {orders['n']}."
+        )
     return f"Options were shown in {kind} orders."
+
+
+def _model_text(card: Mapping[str, Any]) -> str:
+    """Say what answered, to which questions, and what measured it."""
+    parts = []
+    if card["model"]:
+        parts.append(f"Model: {card['model']}")
+    if card["questions_sha256"]:
+        parts.append(f"questions: sha256 {card['questions_sha256'][:12]}")
+    if card["protocol"]:
+        version = f" {card['phasefusion']}" if card["phasefusion"] else ""
+        parts.append(f"protocol: {card['protocol']} of phasefusion{version}")
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _decoder_text(decoder: Any) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phasefusion._wording import counted
+from phasefusion.report.anchors import sentences as anchors_sentences
+from phasefusion.report.figures.stableeval import sentences as stableeval_sentences
 from phasefusion.report.generated import NO_FUSION
 from phasefusion.report.imported import headline as imported_headline
 from phasefusion.report.scored import LITTLE_MASS, MANY_TIES
@@ -65,13 +67,16 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
             )
     if numbers.get("generated") and "vote" in numbers["accuracy"]:
         lines.append(NO_FUSION)
-    if numbers.get("figure") and not numbers["figure"]["is_further"]:
-        figure = numbers["figure"]
-        where = f", section {figure['section']}" if figure["section"] else ""
-        lines.append(
-            f"The figure of this protocol (in brackets the paper's{where}): "
-            f"{figure['reproduces']}."
-        )
+    figure = numbers.get("figure")
+    if figure and numbers["protocol"] == "stableeval":
+        lines += stableeval_sentences(numbers["consistency"], figure["tables"])
+    elif figure and not figure["is_further"]:
+        section = figure["section"]
+        where = f"in brackets the paper's{', section ' if section else ''}{section}"
+        if section == "StableEval":  # which gives no numbers to compare with
+            where = section
+        lines.append(f"The figure of this protocol ({where}): {figure['reproduces']}.")
+    lines += anchors_sentences(numbers.get("anchors"))
     if "imported" in numbers:
         lines += imported_headline(numbers["imported"])
     return lines

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from phasefusion.report.headline import headline
-from phasefusion.report.sections import sections
+from phasefusion.report.sections import TEXT_COLUMNS, sections
 
 
 def render(numbers: Mapping[str, Any]) -> str:
@@ -38,6 +38,7 @@ def _render(template: str, numbers: Mapping[str, Any], *, escape: bool) -> str:
         protocol=numbers["protocol"],
         headline=headline(numbers),
         sections=sections(numbers),
+        text_columns=TEXT_COLUMNS,
         card_text=numbers["card"]["text"],
         card=orjson.dumps(card, option=orjson.OPT_INDENT_2).decode(),
     )

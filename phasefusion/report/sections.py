@@ -11,6 +11,8 @@ from phasefusion.report.scored import MANY_TIES
 from phasefusion.stats._answers import half_up
 
 UNDEFINED = "–"
+#: Columns other than the first that hold text.
+TEXT_COLUMNS = ("reason", "value", "other", "this")
 _MAX_DROPPED = 20
 #: Smallest probability that three digits show.
 _LEAST_MASS = 0.001
@@ -41,6 +43,9 @@ class Section:
 
 def sections(numbers: Mapping[str, Any]) -> list[Section]:
     """Lay the numbers of a report out; parts that were not measured are left out."""
+    from phasefusion.report.anchors import anchor_sections
+    from phasefusion.report.environment import against_sections
+    from phasefusion.report.environment import section as environment_section
     from phasefusion.report.figures.table import sections as figure_sections
     from phasefusion.report.generated import section as generated_section
 
@@ -49,6 +54,7 @@ def sections(numbers: Mapping[str, Any]) -> list[Section]:
     is_further = figure is not None and figure["is_further"]
     found = [
         *([] if is_further else own),
+        *anchor_sections(numbers.get("anchors")),
         generated_section(numbers.get("generated")),
         _accuracy(numbers),
         _comparisons(numbers),
@@ -63,6 +69,8 @@ def sections(numbers: Mapping[str, Any]) -> list[Section]:
         _types(numbers),
         *_imported(numbers),
         _dropped(numbers),
+        environment_section(numbers["environment"]),
+        *against_sections(numbers.get("against")),
     ]
     return [section for section in found if section is not None and section.rows]
 

@@ -14,6 +14,7 @@ from phasefusion.grid import PhaseGrid
 from phasefusion.records import ARMS as RECORDED
 from phasefusion.records import Passes
 from phasefusion.report.card import sampling_card
+from phasefusion.report.environment import environment
 from phasefusion.report.items import (
     Column,
     ItemColumns,
@@ -58,8 +59,8 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
     Returns
     -------
     dict
-        By section. Nothing in it depends on when, where or in how many pieces the run
-        was made; timing is a matter of `timing`.
+        By section. Nothing in it depends on when or in how many pieces the run was
+        made, and on where only what "environment" says; timing is that of `timing`.
     """
     from phasefusion.report.figures import figure
     from phasefusion.report.generated import generated
@@ -88,6 +89,7 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "letters": _letters(passes, table) if shown else {},
         "by_type": _by_type(table, columns, everywhere),
         "card": sampling_card(run),
+        "environment": environment(run),
         "generated": generated(passes, settings),
         "figure": figure(passes, settings),
     }

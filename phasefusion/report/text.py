@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from phasefusion.report.headline import headline
-from phasefusion.report.sections import Section, sections
+from phasefusion.report.sections import TEXT_COLUMNS, Section, sections
 
 
 def render(numbers: Mapping[str, Any], timing: Mapping[str, Any]) -> RenderableType:
@@ -44,8 +44,11 @@ def _section(section: Section) -> list[RenderableType]:
         box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, header_style=""
     )
     for i, column in enumerate(section.columns):
-        wide = column == "reason"
-        table.add_column(column, justify="left" if i == 0 or wide else "right")
+        wide = column in TEXT_COLUMNS
+        justify: Literal["left", "right"] = "left" if i == 0 or wide else "right"
+        table.add_column(
+            column, justify=justify, overflow="fold" if wide else "ellipsis"
+        )
     for row in section.rows:
         table.add_row(*map(Text, row))
     parts: list[RenderableType] = [Text(section.title, style="bold"), table]

@@ -7,6 +7,12 @@ stable.
 """
 
 from phasefusion._random import fnv1a64, splitmix64, tie_priority
+from phasefusion.stats.adaptive import (
+    Adaptive,
+    adaptive_phases,
+    half_step_order,
+    phase_order,
+)
 from phasefusion.stats.allocation import Allocation, allocation
 from phasefusion.stats.association import (
     Cmh,
@@ -23,6 +29,12 @@ from phasefusion.stats.batches import (
     batch_chart,
     cusum_limit,
     self_starting_cusum,
+)
+from phasefusion.stats.calibration import (
+    AdaptiveCalibration,
+    AdaptiveCurve,
+    adaptive_curve,
+    calibrate_adaptive,
 )
 from phasefusion.stats.clustered import ClusteredProportion, clustered_proportion
 from phasefusion.stats.columns import ColumnsBootstrap, columns_bootstrap
@@ -156,6 +168,9 @@ from phasefusion.stats.views import (
 )
 
 __all__ = [
+    "Adaptive",
+    "AdaptiveCalibration",
+    "AdaptiveCurve",
     "Allocation",
     "Auroc",
     "AurocBootstrap",
@@ -200,6 +215,8 @@ __all__ = [
     "ViewDiagnostic",
     "WorstCase",
     "accuracy",
+    "adaptive_curve",
+    "adaptive_phases",
     "adjust_pvalues",
     "allocation",
     "attention_ratio",
@@ -210,6 +227,7 @@ __all__ = [
     "batch_baseline",
     "batch_chart",
     "bernoulli_cusum",
+    "calibrate_adaptive",
     "change_rate",
     "cluster_bootstrap",
     "cluster_bootstrap_exact",
@@ -243,6 +261,7 @@ __all__ = [
     "fnv1a64",
     "gains_by",
     "half_split_residual",
+    "half_step_order",
     "hoeffding_bentkus",
     "implied_error",
     "letter_prior",
@@ -255,6 +274,7 @@ __all__ = [
     "p_chart",
     "paired_difference",
     "permutation_marginal",
+    "phase_order",
     "pride",
     "proportion_ci",
     "proportion_upper",

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from phasefusion.protocols import names
 
 
@@ -62,3 +64,39 @@ def test_the_scorers_own_settings_are_for_models(scored):
         code, _, err = scored(option, value)
         assert code == 2
         assert f"{option} can be given with --model only" in err
+
+
+def test_the_anchored_protocol(call, scored, tmp_path):
+    words = ["--protocol", "anchored", "--anchor", "motion", "--window", "0.9"]
+    code, out, _ = call("run", "questions.jsonl", *words, "--dry-run", "--json")
+    assert code == 0
+    planned = json.loads(out)
+    assert planned["arms"][1]["anchor"]["methods"] == ["motion", "centre"]
+    code, out, _ = scored(*words, "--out", tmp_path / "run", "--json")
+    assert code == 0
+    made = json.loads(out)
+    assert made["anchors"]["windows"]
+    for one in made["anchors"]["windows"]:
+        assert one["kind"] in ("vectors", "flow", "centre")
+    again = call("report", tmp_path / "run", "--against", tmp_path / "run")[1]
+    assert "Changed against the other run" in again
+    assert call("report", tmp_path / "run", "--against", tmp_path / "no")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--phrase", "look"], "--phrase can be given with --protocol anchored only"),
+        (["--protocol", "anchored", "--at", "soon"], "times_s='soon' must be seconds"),
+        (["--protocol", "anchored", "--window", "7"], "must be in (0, 1]"),
+        (["--protocol", "anchored", "--at-of", "no"], "no question has a field 'no'"),
+        (
+            ["--protocol", "anchored", "--anchor", "motion", "--phrase", "look"],
+            "'subtitle' is not among methods",
+        ),
+    ],
+)
+def test_anchors_that_cannot_be(call, words, message):
+    code, _, err = call("run", "questions.jsonl", "--dry-run", *words, columns=300)
+    assert code == 2
+    assert message in " ".join(err.split())

@@ -32,12 +32,48 @@ def test_cyclic_puts_every_content_at_every_letter_once(k):
     ]
 
 
-def test_latin_with_more_views():
-    np.testing.assert_array_equal(orders.latin(3, 6), np.tile(orders.cyclic(3), (2, 1)))
+@pytest.mark.parametrize("k", [2, 3, 4, 5])
+def test_latin_with_more_views(k):
+    """Each further K are a square of their own, until all orders are there once."""
+    n = math.factorial(k)
+    made = orders.latin(k, n)
+    assert sorted(map(tuple, made)) == list(itertools.permutations(range(k)))
+    np.testing.assert_array_equal(made[:k], orders.cyclic(k))
+    for v in range(1, n + 1):
+        some = orders.latin(k, v, unbalanced="allow")
+        np.testing.assert_array_equal(some, made[:v])
+        counts = orders.letter_counts(some)
+        assert counts.sum(axis=0).tolist() == counts.sum(axis=1).tolist() == [v] * k
+        assert orders.is_balanced(some) == (v % k == 0) == (np.ptp(counts) == 0)
+        assert np.ptp(counts) <= 1
+
+
+@pytest.mark.parametrize("k", [3, 5, 7])
+def test_latin_squares_of_a_prime_balance_pairs(k):
+    """Every two contents are at every two letters once."""
+    made = orders.latin(k, k * (k - 1))
+    for p, q in itertools.combinations(range(k), 2):
+        there = sorted(zip(made[:, p].tolist(), made[:, q].tolist(), strict=True))
+        assert there == sorted(itertools.permutations(range(k), 2))
+
+
+def test_latin_refuses():
     with pytest.warns(OptionWarning, match="multiple of 4"):
         assert orders.latin(4, 6).shape == (6, 4)
-    with pytest.raises(OptionError, match="n_views"):
-        orders.latin(4, 0)
+    with pytest.raises(OptionError, match="6 views of 4 options are not balanced"):
+        orders.latin(4, 6, unbalanced="error")
+    for n_views in (0, 25):
+        with pytest.raises(OptionError, match=r"1\.\.24, the number of orders of 4"):
+            orders.latin(4, n_views)
+
+
+def test_orders_of_views():
+    assert orders.ends(2).tolist() == [[0, 1], [1, 0]]
+    assert orders.ends(5)[1].tolist() == [4, 1, 2, 3, 0]
+    assert orders.pairs(5).tolist() == [[1, 0, 3, 2, 4]]
+    assert orders.halves(5).tolist() == [[2, 3, 4, 0, 1]]
+    klein = [orders.identity(4), orders.pairs(4), orders.halves(4), orders.reverse(4)]
+    assert orders.is_balanced(np.concatenate(klein))
 
 
 def test_all_orders():

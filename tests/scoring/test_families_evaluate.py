@@ -11,7 +11,7 @@ from family_scorers import make_scorer, pixels_of
 from pixel_scorer import make_clip
 
 import phasefusion
-from phasefusion import _runner
+from phasefusion import _spans
 from phasefusion.evaluate import evaluate
 from phasefusion.grid import PhaseGrid
 from phasefusion.scoring import HFOptionScorer
@@ -52,14 +52,14 @@ def test_frames_decoded_at_the_size_of_the_model_score_the_same(
     scorer = make_scorer(name)
     options = {"protocol": "stableeval", "budget": 4, "phases": 2, "progress": False}
     shapes = []
-    read = _runner.read_clips
+    read = _spans.read_clips
 
     def spy(*arguments, **more):
         clips = read(*arguments, **more)
         shapes.append(clips[0].frames.shape)
         return clips
 
-    monkeypatch.setattr(_runner, "read_clips", spy)
+    monkeypatch.setattr(_spans, "read_clips", spy)
     fused = evaluate(questions, scorer, out=tmp_path / "fused", **options)
     whole = evaluate(questions, AsDecoded(scorer), out=tmp_path / "whole", **options)
     told = scorer.frame_size(56, 72, 4)

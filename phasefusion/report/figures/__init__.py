@@ -7,7 +7,17 @@ from typing import Any
 
 from phasefusion.protocols import PROTOCOLS
 from phasefusion.records import Passes
-from phasefusion.report.figures import allocation, frames, general, orders
+from phasefusion.report.figures import (
+    adaptive,
+    allocation,
+    anchored,
+    frames,
+    general,
+    orders,
+    stableeval,
+    stress,
+    views,
+)
 from phasefusion.report.figures.study import Study
 from phasefusion.report.figures.table import FigureTable, sections
 
@@ -16,6 +26,13 @@ __all__ = ["FIGURES", "FigureTable", "Study", "figure", "sections"]
 #: By protocol; those that are not named have the general report as their figure.
 FIGURES: Mapping[str, Callable[[Study], list[FigureTable]]] = {
     "phasefusion": general.phasefusion,
+    "stableeval": stableeval.stableeval,
+    "anchored": anchored.anchored,
+    "latin": views.ensemble,
+    "fast-ensemble": views.ensemble,
+    "confidence-guided": views.confidence_guided,
+    "stress": stress.stress,
+    "adaptive": adaptive.adaptive,
     "unlabelled": orders.unlabelled,
     "blind": orders.blind,
     "pride": orders.pride_figure,

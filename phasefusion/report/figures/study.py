@@ -75,7 +75,7 @@ class Study:
     """
 
     def __init__(self, passes: Passes, settings: Mapping[str, Any]) -> None:
-        self._passes = passes
+        self.passes = passes
         self.settings = settings
         self.seed = int(settings.get("seed", 0))
         self.items: tuple[ItemInfo, ...] = passes.items
@@ -113,8 +113,21 @@ class Study:
         found = [self.arm(name) for name in dict.fromkeys(names)]
         return [one for one in found if one is not None]
 
+    def counts(self, name: str) -> NDArray[np.int64]:
+        """Count the passes of every item on an unmoved arm, shape (n,)."""
+        chosen = (self.passes.arm == name) & ~self.passes.shifted
+        found = np.bincount(self.passes.item[chosen], minlength=len(self.items))
+        return found.astype(np.int64)
+
+    def budgets(self, name: str) -> NDArray[np.int64]:
+        """Most frames of a pass of an unmoved arm, by item; -1 where not known."""
+        chosen = (self.passes.arm == name) & ~self.passes.shifted
+        found = np.full(len(self.items), -1, np.int64)
+        np.maximum.at(found, self.passes.item[chosen], self.passes.budget[chosen])
+        return found
+
     def _made(self, name: str, shifted: bool) -> ArmPasses | None:
-        passes = self._passes
+        passes = self.passes
         chosen = (passes.arm == name) & (passes.shifted == shifted)
         if not chosen.any():
             return None

@@ -35,22 +35,26 @@ class FigureTable:
         Values as they were computed; None and NaN are undefined.
     note : str
         How to read it.
+    printed : int or None
+        Rows that are printed, of a table that may be long; the JSON has all.
     """
 
     title: str
     columns: tuple[tuple[str, Kind], ...]
     rows: tuple[tuple[Any, ...], ...]
     note: str = ""
+    printed: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as JSON values, a row being an object."""
         names = [name for name, _ in self.columns]
-        return {
+        found = {
             "title": self.title,
             "columns": [{"name": name, "kind": kind} for name, kind in self.columns],
             "rows": [dict(zip(names, row, strict=True)) for row in self.rows],
             "note": self.note,
         }
+        return found if self.printed is None else found | {"printed": self.printed}
 
 
 def sections(figure: Mapping[str, Any] | None) -> list[Section]:
@@ -64,13 +68,17 @@ def _section(table: Mapping[str, Any]) -> Section:
     columns = table["columns"]
     rows = [
         tuple(shown(row[one["name"]], one["kind"]) for one in columns)
-        for row in table["rows"]
+        for row in table["rows"][: table.get("printed")]
     ]
+    note = table["note"]
+    n_more = len(table["rows"]) - len(rows)
+    if n_more:
+        note = f"{note} {n_more} more are in the JSON report.".lstrip()
     names = tuple(
         f"{one['name']}, %" if one["kind"] in ("percent", "rate") else one["name"]
         for one in columns
     )
-    return Section(table["title"], names, tuple(rows), table["note"])
+    return Section(table["title"], names, tuple(rows), note)
 
 
 def shown(value: Any, kind: Kind) -> str:
