@@ -8,7 +8,7 @@ C_FILES = $(wildcard csrc/*/*.c csrc/*/*.h)
 DEVICE_CODE = $(wildcard csrc/cuda/*.cu)
 ALL_C = $(C_FILES) $(DEVICE_CODE) $(wildcard tests/c/*.c tests/c/*.h tests/emu/*.cpp tests/emu/*.h)
 
-.PHONY: help demo test setup lint format sanitize fuzz bench bench-table coverage notebooks wheel clean
+.PHONY: help demo test setup lint format sanitize fuzz bench bench-table coverage notebooks docs wheel clean
 
 help:
 	@echo "make demo       set up, run the shipped model on the shipped clips, show the report"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench-table  what the last make bench measured, into README and docs"
 	@echo "make coverage   how often intervals cover and tests reject, into docs/coverage.md"
 	@echo "make notebooks  execute the notebooks in place"
+	@echo "make docs       the documentation as HTML, warnings are errors, into $(CACHE)/docs"
 	@echo "make wheel      build the abi3 wheel and the source archive into dist/"
 	@echo "make clean      remove what was built, the virtual environment too"
 
@@ -151,6 +152,17 @@ $(VENV)/.notebooks: $(VENV)/.built
 	@PHASEFUSION_WERROR= $(PY) -m pip install -q --disable-pip-version-check \
 	    --no-build-isolation -c constraints.txt -e ".[hf,dev,notebooks]"
 	@touch $@
+
+$(VENV)/.docs: $(VENV)/.built
+	@echo "docs: Sphinx and what it needs"
+	@PHASEFUSION_WERROR= $(PY) -m pip install -q --disable-pip-version-check \
+	    --no-build-isolation -c constraints.txt -e ".[hf,dev,docs]"
+	@touch $@
+
+docs: setup $(VENV)/.docs
+	@echo "docs: some minutes the first time, for every public name has a page"
+	$(PY) -m sphinx -q -W --keep-going -b html docs $(CACHE)/docs
+	@echo "docs: $(CACHE)/docs/index.html"
 
 notebooks: setup $(VENV)/.notebooks
 	@$(PY) tests/run_notebooks.py notebooks/*.ipynb

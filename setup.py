@@ -6,6 +6,7 @@ kernels, which NVRTC can make later from their packaged sources; ``PHASEFUSION_C
 ``PHASEFUSION_CUDA_ARCHS`` names the devices, as in ``80;90+PTX80``.
 """
 
+import lzma
 import os
 import shutil
 import subprocess
@@ -26,6 +27,7 @@ CUDA = os.environ.get("PHASEFUSION_CUDA", "auto")
 CUDA_ARCHS = os.environ.get("PHASEFUSION_CUDA_ARCHS", "80;90+PTX80")
 # Products are rounded before they are added, as on the CPU.
 NVCC_FLAGS = ["-std=c++17", "-O3", "-fmad=false"]
+PACKED_KERNELS = "kernels.fatbin.xz"
 SANITIZE = os.environ.get("PHASEFUSION_SANITIZE") == "1"
 WERROR = os.environ.get("PHASEFUSION_WERROR") == "1"
 # A free-threaded Python has no limited API yet, so it gets a wheel of its own.
@@ -129,17 +131,21 @@ class BuildExt(build_ext):
         os.makedirs(folder, exist_ok=True)
         for path in self.kernel_files():
             self.copy_file(path, folder)
-        fatbin = os.path.join(folder, "kernels.fatbin")
-        reason = self.compile_kernels(fatbin)
+        packed = os.path.join(folder, PACKED_KERNELS)
+        reason = self.compile_kernels(packed)
         if reason and CUDA == "on":
             raise SystemExit(f"phasefusion: PHASEFUSION_CUDA=on, but {reason}")
         if reason:
-            if os.path.exists(fatbin):
-                os.remove(fatbin)
+            if os.path.exists(packed):
+                os.remove(packed)
             print(f"phasefusion: building without compiled GPU kernels: {reason}")
 
-    def compile_kernels(self, fatbin):
-        """Make one file for all devices; the reason why not otherwise."""
+    def compile_kernels(self, packed):
+        """Make one file for all devices; the reason why not otherwise.
+
+        Code for one device is much like that for another, which a compressor sees only
+        when it is given all of it at once.
+        """
         if CUDA not in ("auto", "on", "off"):
             raise SystemExit(f"PHASEFUSION_CUDA must be auto, on or off, not {CUDA}")
         if CUDA == "off":
@@ -148,26 +154,26 @@ class BuildExt(build_ext):
         if nvcc is None:
             return "nvcc was not found; pip install nvidia-cuda-nvcc, or set NVCC"
         newest = max(map(os.path.getmtime, [*self.kernel_files(), "setup.py"]))
-        if os.path.exists(fatbin) and os.path.getmtime(fatbin) > newest:
+        if os.path.exists(packed) and os.path.getmtime(packed) > newest:
             return ""
+        os.makedirs(self.build_temp, exist_ok=True)
+        fatbin = os.path.join(self.build_temp, "kernels.fatbin")
         command = [nvcc, *NVCC_FLAGS, *nvcc_targets(), "-fatbin", "-o", fatbin]
-        command += ["-Icsrc/posterior"]
-        for compress in (["--compress-mode=size"], ["-Xfatbinary", "-compress-all"]):
-            made = subprocess.run(
-                [*command, *compress, "csrc/cuda/kernels.cu"],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if made.returncode == 0:
-                return ""
-        return f"{nvcc} failed:\n{made.stderr.strip()}"
+        command += ["-no-compress", "-Icsrc/posterior", "csrc/cuda/kernels.cu"]
+        made = subprocess.run(command, capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            return f"{nvcc} failed:\n{made.stderr.strip()}"
+        with open(fatbin, "rb") as file:
+            image = lzma.compress(file.read(), preset=9 | lzma.PRESET_EXTREME)
+        with open(packed, "wb") as file:
+            file.write(image)
+        return ""
 
     def get_outputs(self):
         """Return what is installed: the modules and the kernels."""
         folder = self.kernel_folder()
         names = [os.path.basename(path) for path in self.kernel_files()]
-        made = [os.path.join(folder, name) for name in [*names, "kernels.fatbin"]]
+        made = [os.path.join(folder, name) for name in [*names, PACKED_KERNELS]]
         return super().get_outputs() + [path for path in made if os.path.exists(path)]
 
     def build_extensions(self):
@@ -185,10 +191,12 @@ core += ["python/py_stats.c", "python/py_resample.c"]
 core += ["base/*.c", "grid/*.c", "posterior/*.c", "stats/*.c"]
 cuda = ["python/py_cuda*.c", "base/*.c", "host/*.c", "video/colour*.c"]
 cuda += [f"frames/{name}.c" for name in ("filter", "passes", "patches*")]
+# Few use it, and all carry it.
+small = {"extra_compile_args": ["-g0", "-Os"], "extra_link_args": ["-s"]}
 modules = [
     extension("_core", core),
     extension("_frames", ["python/py_frames*.c", "base/*.c", "frames/*.c"]),
-    extension("_cuda", cuda, libraries=["dl"], extra_compile_args=["-g0", "-Os"]),
+    extension("_cuda", cuda, libraries=["dl"], **small),
 ]
 ffmpeg, reason = ffmpeg_flags()
 if ffmpeg is None:

@@ -23,6 +23,14 @@ def from_dlpack(
     Any,
 ]: ...
 def load(device: Any, image: bytes, /) -> None: ...
+def measure(
+    device: Any,
+    variant: str,
+    source: tuple[int, int],
+    size: tuple[int, int],
+    n_frames: int,
+    /,
+) -> float: ...
 def open(path: str, /) -> Any: ...
 def resize(
     device: Any,

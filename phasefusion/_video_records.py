@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._results import Result
 from phasefusion._video_checks import fraction, varies
 
 if TYPE_CHECKING:
     from phasefusion.grid import PhaseGrid
 
 __all__ = ["Clip", "StreamInfo", "VideoInfo", "info_of", "of_part"]
+
+#: Of the contact sheet that a clip shows in a notebook.
+_MOST_PICTURES = 64
+_PICTURE_PX = 72
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ class StreamInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class VideoInfo:
+class VideoInfo(Result):
     """What the scan of one video stream found.
 
     Attributes
@@ -169,7 +175,7 @@ def info_of(raw: dict[str, Any], pts: NDArray[np.int64]) -> VideoInfo:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Clip:
+class Clip(Result):
     """The frames that one grid takes from one video.
 
     Attributes
@@ -219,6 +225,24 @@ class Clip:
         # A clip can be made of frames that come from no file.
         path = getattr(self.info, "path", None)
         return f"<Clip {path!r}: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        return escape(repr(self)) + self._sheet()
+
+    def _sheet(self) -> str:
+        """Contact sheet as a picture; of long clips and of tensors there is none."""
+        from base64 import b64encode
+
+        from phasefusion.contact import contact_sheet, png_bytes
+
+        frames = self.frames
+        is_picture = frames.dtype == np.uint8 and frames.ndim == 5
+        if not is_picture or not 0 < self.indices.size <= _MOST_PICTURES:
+            return ""
+        if not all(frames.shape):
+            return ""
+        data = b64encode(png_bytes(contact_sheet(self, width_px=_PICTURE_PX))).decode()
+        return f'<br><img alt="contact sheet" src="data:image/png;base64,{data}">'
 
 
 def of_part(

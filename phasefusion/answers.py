@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from phasefusion import _answer_forms as forms
+from phasefusion._results import Result
 from phasefusion.errors import OptionError
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -24,7 +25,7 @@ CONTRADICTIONS = ("names several options", "the letter is")
 
 
 @dataclass(frozen=True, slots=True)
-class ParsedAnswer:
+class ParsedAnswer(Result):
     """What a generated text says.
 
     Attributes

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from phasefusion._results import plain_text
+from phasefusion._results import Result, plain_text
 from phasefusion.errors import RecordError, StatisticsError
 from phasefusion.fusion import posterior
 from phasefusion.records import read_passes
@@ -32,7 +32,7 @@ TARGETS = ("full", "half-step")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Calibration:
+class Calibration(Result):
     """What adaptive phases would have cost and changed in a run, and a safe threshold.
 
     Attributes

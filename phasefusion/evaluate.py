@@ -14,6 +14,7 @@ import orjson
 from phasefusion._cached_clips import as_cache
 from phasefusion._checks import warn
 from phasefusion._description import describe_frames, describe_run
+from phasefusion._results import Result
 from phasefusion._runner import Runner
 from phasefusion._versions import versions as versions
 from phasefusion._video_checks import check_threads
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Run(Result):
     """A run folder after `evaluate`.
 
     Attributes

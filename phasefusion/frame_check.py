@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._results import Result
 from phasefusion._video_checks import positive
 from phasefusion.errors import VideoError
 from phasefusion.video import Video
@@ -46,7 +47,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class FrameCheck:
+class FrameCheck(Result):
     """What `check_frames` found.
 
     Attributes

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from phasefusion._passes import generated_answer
+from phasefusion._results import Result
 from phasefusion.datasets import Item, load_questions
 from phasefusion.datasets.item import item_hash
 from phasefusion.errors import RecordError
@@ -20,8 +21,8 @@ from phasefusion.records.files import dump
 _TOLD = ("answer", "invalid", "outcome", "rule")
 
 
-@dataclass(frozen=True, slots=True)
-class Reparsed:
+@dataclass(frozen=True, slots=True, repr=False)
+class Reparsed(Result):
     """What telling the answers again did.
 
     Attributes

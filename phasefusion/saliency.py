@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion._description import describe_scorer
+from phasefusion._results import Result
 from phasefusion._runner import one_phase, read_span
 from phasefusion.errors import (
     FrameError,
@@ -48,8 +49,8 @@ _OF_QUESTION = (OptionError, QuestionError, FrameError, VideoError, GridError, O
 Key = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedRun:
+@dataclass(frozen=True, slots=True, repr=False)
+class ExplainedRun(Result):
     """What explaining a run did.
 
     Attributes

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion import _checks, _core
+from phasefusion._results import Result
 from phasefusion.errors import GridError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class _Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampler:
+class Sampler(Result):
     """One deployed sampling convention.
 
     Attributes
@@ -153,8 +154,8 @@ class Sampler:
         return self.rule(_Ask(n, b, rate, target))
 
 
-@dataclass(frozen=True, slots=True)
-class SamplerRow:
+@dataclass(frozen=True, slots=True, repr=False)
+class SamplerRow(Result):
     """What one sampler does with one clip, for tables.
 
     Attributes

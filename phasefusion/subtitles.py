@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from phasefusion._install import FFMPEG
 from phasefusion._languages import equivalent_codes, primary_code
+from phasefusion._results import Result
 from phasefusion._subtitle_json import RawCue, looks_like_json, read_json
 from phasefusion._subtitle_search import compile_pattern, matches
 from phasefusion._video_checks import positive, stream_number
@@ -109,7 +110,7 @@ class SubtitleStream:
 
 
 @dataclass(frozen=True, slots=True)
-class SubtitleMatch:
+class SubtitleMatch(Result):
     """A place where a pattern was found.
 
     Attributes
@@ -147,7 +148,7 @@ class SubtitleMatch:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Subtitles:
+class Subtitles(Result):
     """The cues of one subtitle stream or file.
 
     Attributes

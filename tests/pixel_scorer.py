@@ -86,3 +86,12 @@ def make_questions(folder, *, n_clips=3, per_clip=4):
     path = folder / "questions.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+def short_run(questions, out, scorer=None, **options):
+    """Run a protocol with few frames and orders, in silence."""
+    from phasefusion.evaluate import evaluate
+
+    scorer = scorer or PixelScorer()
+    options = {"budget": 4, "dense": 10, "n_orders": 5, "progress": False} | options
+    return evaluate(questions, scorer, out=out, **options)

@@ -17,13 +17,16 @@ NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_runs(path: Path, tmp_path: Path) -> None:
+def test_notebook_runs(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     missing = run_notebooks.missing_packages(path)
     if missing:
         pytest.skip(f"needs {', '.join(missing)}")
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
+    monkeypatch.setenv("PHASEFUSION_QUESTIONS", "3")  # of each run, to be quick
     notebook = nbformat.read(path, as_version=4)
     client = nbclient.NotebookClient(notebook, timeout=1200, kernel_name="python3")
     client.resources["metadata"] = {"path": str(tmp_path)}

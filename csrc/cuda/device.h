@@ -177,6 +177,36 @@ pf_load_uint4(const uint4 *p)
             : "l"(p));
     return v;
 }
+
+PF_DEVICE void
+pf_store_uint4(uint4 *p, const uint4 &v)
+{
+    *p = v;
+}
+#endif
+
+/* sum (16 x 8) += a (16 x 32) * b (32 x 8), by the lanes of a warp together: lane
+ * 4 * g + q has rows g and g + 8 of a and of the sum, column g of b and columns 2 * q
+ * and 2 * q + 1 of the sum. Bytes of b are unsigned, those of a are when it says so. */
+#ifdef PF_EMULATED
+#define pf_multiply(is_signed, sum, a, b)                                              \
+    cuemu_mma<is_signed>((sum), &(a).x, (b), __LINE__)
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define PF_MMA(type, sum, a, b)                                                        \
+    asm("mma.sync.aligned.m16n8k32.row.col.s32." type ".u8.s32 {%0, %1, %2, %3}, "     \
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                \
+            : "+r"((sum)[0]), "+r"((sum)[1]), "+r"((sum)[2]), "+r"((sum)[3])           \
+            : "r"((a).x), "r"((a).y), "r"((a).z), "r"((a).w), "r"((b)[0]),             \
+            "r"((b)[1]))
+#define pf_multiply(is_signed, sum, a, b)                                              \
+    if (is_signed) {                                                                   \
+        PF_MMA("s8", sum, a, b);                                                       \
+    }                                                                                  \
+    else {                                                                             \
+        PF_MMA("u8", sum, a, b);                                                       \
+    }
+#else /* older devices never run what uses it */
+#define pf_multiply(is_signed, sum, a, b) ((void)(a), (void)(b))
 #endif
 
 #endif /* PF_CUDA_DEVICE_H */

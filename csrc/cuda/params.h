@@ -19,7 +19,14 @@
  * Packed: the same, four taps at a time: first and count are in words of four source
  * pixels, and weight holds four unsigned ints a word: byte t of the first is bits 0 to
  * 7 of the weight of tap t, the second holds bits 8 to 15, the third bits 16 to 23 (of
- * a signed number), the fourth is 0. */
+ * a signed number), the fourth is 0.
+ * Tensor: the same by groups of PF_GPU_GROUP outputs: first and count are those of the
+ * words that any output of the group reads. Its weights are matrices of 16 outputs by
+ * 32 pixels, one a byte of the weight, as the lanes of a warp hold them: lane l of
+ * matrix (group, step, byte) has the four unsigned ints at
+ * ((group * stride + step) * 3 + byte) * 32 + l. Byte t of int i is of output
+ * l / 4 + 8 * (i & 1) of the group and of pixel
+ * 4 * (first + 8 * step) + 4 * (l % 4) + 16 * (i >> 1) + t. */
 typedef struct pf_gpu_axis {
     const int *first;
     const int *count;
@@ -62,12 +69,14 @@ typedef struct pf_gpu_resize {
     pf_gpu_colour colour;
     int value_bytes; /* 1, 2 or 4 */
     int is_down;     /* plain: the axis of this pass */
-    int tile;        /* tiled: outputs of the second pass a block, >= 1 */
-    int stage_words; /* tiled: from line to line of the stage; odd */
-    int mid_words;   /* tiled: from line to line between the passes; odd */
+    int tile;        /* outputs of the second pass a block, >= 1 */
+    int stage_words; /* from line to line of the stage */
+    int mid_words;   /* from line to line between the passes */
     int pixels;      /* of the source, see source.h */
+    int stage_lines; /* tensor: lines at a time, a multiple of PF_GPU_GROUP */
+    int unused;
 } pf_gpu_resize;
-PF_STATIC_ASSERT(sizeof(pf_gpu_resize) == 64, "pf_gpu_resize must be 64 bytes");
+PF_STATIC_ASSERT(sizeof(pf_gpu_resize) == 72, "pf_gpu_resize must be 72 bytes");
 
 typedef enum pf_gpu_float {
     PF_GPU_FLOAT32 = 0,
@@ -129,6 +138,10 @@ enum { PF_GPU_BINS = 32 }; /* of a channel, in the histogram of colours */
 
 /* Threads of a block, and its lines at a time: one a lane. */
 enum { PF_GPU_LANES = 32, PF_GPU_WARPS = 8 };
+
+/* Outputs whose weights make one matrix, words of pixels that it spans, and bytes from
+ * line to line of the finished tile in shared memory. */
+enum { PF_GPU_GROUP = 16, PF_GPU_STEP_WORDS = 8, PF_GPU_DONE_BYTES = 112 };
 
 /* Bytes that the tiled kernels keep for the table, before everything else. */
 #define PF_GPU_TABLE_BYTES(value_bytes) ((value_bytes) == 1 ? 0 : 768 * (value_bytes))

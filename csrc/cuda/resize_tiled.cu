@@ -121,7 +121,7 @@ pf_keep_table(const pf_gpu_resize &p, pf_u8 *shared)
     return kept + n_word;
 }
 
-/* The tile of this block. */
+/* The tile of this block; its axes speak of single outputs, or of groups of some. */
 struct pf_tile {
     pf_i32 a0, n_a;         /* outputs of the first pass */
     pf_i32 b0, n_b;         /* of the second */
@@ -130,7 +130,7 @@ struct pf_tile {
 };
 
 PF_DEVICE pf_tile
-pf_tile_of(const pf_gpu_axis &a, const pf_gpu_axis &b, pf_i32 tile)
+pf_tile_of(const pf_gpu_axis &a, const pf_gpu_axis &b, pf_i32 tile, pf_i32 group)
 {
     pf_tile t;
 
@@ -141,12 +141,12 @@ pf_tile_of(const pf_gpu_axis &a, const pf_gpu_axis &b, pf_i32 tile)
     if (t.n_a < 1 || t.n_b < 1) {
         return t;
     }
-    const pf_i32 a1 = t.a0 + t.n_a - 1;
-    const pf_i32 b1 = t.b0 + t.n_b - 1;
+    const pf_i32 a1 = (t.a0 + t.n_a - 1) / group;
+    const pf_i32 b1 = (t.b0 + t.n_b - 1) / group;
 
-    t.word0 = a.first[t.a0];
+    t.word0 = a.first[t.a0 / group];
     t.n_word = a.first[a1] + a.count[a1] - t.word0;
-    t.line0 = 4 * b.first[t.b0];
+    t.line0 = 4 * b.first[t.b0 / group];
     t.end_line = 4 * (b.first[b1] + b.count[b1]);
     t.end_line = t.end_line < b.src_px ? t.end_line : b.src_px;
     return t;
@@ -213,7 +213,7 @@ pf_resize_tile(const pf_gpu_resize &p)
     PF_DYN_SHARED(tile_memory);
     const pf_gpu_frame &f = p.frame[blockIdx.z];
     const pf_gpu_axis a = TURNED ? f.down : f.across;
-    const pf_tile t = pf_tile_of(a, TURNED ? f.across : f.down, p.tile);
+    const pf_tile t = pf_tile_of(a, TURNED ? f.across : f.down, p.tile, 1);
 
     if (t.n_a < 1 || t.n_b < 1) {
         return; /* the whole block: a smaller frame of a batch of many sizes */

@@ -63,6 +63,21 @@ pf_split(pf_u32 a, pf_u32 b, pf_u32 c)
             pf_gpu_pick(pf_gpu_pick(a, b, 0x0052), c, 0x7410)}};
 }
 
+/* The other way round. */
+struct pf_triple {
+    pf_u32 word[3];
+};
+
+PF_DEVICE pf_triple
+pf_unsplit(const pf_four &four)
+{
+    const pf_u32 r = four.channel[0], g = four.channel[1], b = four.channel[2];
+
+    return {{pf_gpu_pick(pf_gpu_pick(r, g, 0x1040), b, 0x3410),
+            pf_gpu_pick(pf_gpu_pick(r, g, 0x6205), b, 0x3250),
+            pf_gpu_pick(pf_gpu_pick(r, g, 0x0730), b, 0x7216)}};
+}
+
 /* Pixels x .. x+3 of line y one by one; 0 beyond the right edge. */
 template <int SOURCE>
 PF_DEVICE pf_four

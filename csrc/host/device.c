@@ -132,6 +132,7 @@ pf_device_leave(pf_device *device, pf_status st, const pf_failure *failure)
 
     (void)device->driver->cuCtxPopCurrent_v2(&popped);
     if (st != PF_OK && (failure->code == PF_CUDA_ILLEGAL_ADDRESS ||
+                               failure->code == PF_CUDA_CONTEXT_IS_DESTROYED ||
                                failure->code == PF_CUDA_LAUNCH_FAILED)) {
         device->lost = true;
     }

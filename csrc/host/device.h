@@ -12,6 +12,7 @@
     X(pf_pass)                                                                         \
     X(pf_tiled)                                                                        \
     X(pf_turned)                                                                       \
+    X(pf_tensor)                                                                       \
     X(pf_option_scores)                                                                \
     X(pf_fuse_passes)                                                                  \
     X(pf_resample_counts)                                                              \

@@ -18,7 +18,10 @@ enum {
     PF_CUDA_UNSUPPORTED_PTX = 222,
     /* the context is lost, and with it everything on the device */
     PF_CUDA_ILLEGAL_ADDRESS = 700,
-    PF_CUDA_LAUNCH_FAILED = 719
+    PF_CUDA_CONTEXT_IS_DESTROYED = 709,
+    PF_CUDA_LAUNCH_FAILED = 719,
+    /* what a graph cannot hold */
+    PF_CUDA_CAPTURE_UNSUPPORTED = 900
 };
 
 /* Why a call failed, for the message of an exception. */
@@ -59,10 +62,12 @@ typedef uintptr_t pf_device_address;
     X(cuStreamCreate, (void **stream, unsigned flags))                                 \
     X(cuStreamDestroy_v2, (void *stream))                                              \
     X(cuStreamSynchronize, (void *stream))                                             \
+    X(cuStreamIsCapturing, (void *stream, int *status))                                \
     X(cuStreamWaitEvent, (void *stream, void *event, unsigned flags))                  \
     X(cuEventCreate, (void **event, unsigned flags))                                   \
     X(cuEventRecord, (void *event, void *stream))                                      \
     X(cuEventDestroy_v2, (void *event))                                                \
+    X(cuEventElapsedTime, (float *milliseconds, void *begin, void *end))               \
     X(cuPointerGetAttribute, (void *value, int attribute, pf_device_address address))  \
     X(cuLaunchKernel,                                                                  \
             (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,        \

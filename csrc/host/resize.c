@@ -11,17 +11,38 @@ enum {
     PLAIN_THREADS = 256,
     PLAIN_BLOCKS = 16, /* of a multiprocessor */
     TABLE_VALUES = 3 * 256,
+    TENSOR_MAJOR = 8, /* the oldest devices with the products that it needs */
 };
 
 /* Output lines of a block, the best first. More lines share more of their source, up to
  * the point where few blocks fit on a multiprocessor. */
 static const int tiles[] = {36, 24, 16, 8, 4, 2, 1};
 
+/* The same for tensor cores, and the lines that are staged at a time. */
+static const struct {
+    int tile;
+    int stage_lines;
+} tensor_tiles[] = {{64, 64}, {48, 64}, {32, 64}, {32, 32}, {16, 32}, {16, 16}};
+
+/* What makes a job, apart from the plain kernel. */
+typedef enum kind { KIND_TENSOR = 0, KIND_TILED, KIND_TURNED, N_KIND } kind;
+
+static const struct {
+    pf_kernel_id kernel;
+    pf_axis_form form;
+} kinds[N_KIND] = {
+        {PF_KERNEL_pf_tensor, PF_AXIS_MATRICES},
+        {PF_KERNEL_pf_tiled, PF_AXIS_PACKED},
+        {PF_KERNEL_pf_turned, PF_AXIS_PACKED},
+};
+
 typedef struct run {
     pf_device *device;
     const pf_gpu_request *request;
     pf_failure *failure;
-    pf_gpu_frame *frame; /* (MAX_SLICE,), of the launch that is put together */
+    bool tensor;               /* cores are wanted */
+    bool too_large[MAX_SLICE]; /* for them: jobs of the slice */
+    pf_gpu_frame *frame;       /* (MAX_SLICE,), of the launch that is put together */
     pf_table *down[MAX_SLICE];
     pf_table *across[MAX_SLICE];
 } run;
@@ -29,6 +50,7 @@ typedef struct run {
 /* What all frames of a launch need. */
 typedef struct tiling {
     int tile;
+    int stage_lines; /* tensor */
     int64_t stage_words;
     int64_t mid_words;
     size_t shared_bytes;
@@ -67,8 +89,10 @@ describe(run *r, size_t i, const pf_gpu_job *job, pf_axis_form form)
             .y_offset = (const long long *)offsets->address + job->dst.width_px,
             .channel_offset = pf_tables_channel_offset(&request->places, job->dst),
             .row_bytes = {job->row_bytes[0], job->row_bytes[1]},
-            .across = pf_tables_describe_axis(r->across[i], job->src.width_px),
-            .down = pf_tables_describe_axis(r->down[i], job->src.height_px),
+            .across = pf_tables_describe_axis(
+                    r->across[i], job->src.width_px, job->dst.width_px),
+            .down = pf_tables_describe_axis(
+                    r->down[i], job->src.height_px, job->dst.height_px),
     };
     for (int p = 0; p < 3; p++) {
         frame->plane[p] = (const unsigned char *)job->plane[p];
@@ -83,6 +107,13 @@ odd(int64_t n_word)
     return n_word | 1;
 }
 
+/* Whether frame i is of the same sizes as the one before it. */
+static bool
+is_as_before(const run *r, size_t i)
+{
+    return i > 0 && r->down[i] == r->down[i - 1] && r->across[i] == r->across[i - 1];
+}
+
 /* Shared memory for n frames at that tile. */
 static tiling
 measure(const run *r, size_t n, bool turned, int tile)
@@ -93,11 +124,11 @@ measure(const run *r, size_t n, bool turned, int tile)
         const pf_table *first = turned ? r->down[i] : r->across[i];
         const pf_table *second = turned ? r->across[i] : r->down[i];
 
-        if (i > 0 && r->down[i] == r->down[i - 1] && r->across[i] == r->across[i - 1]) {
+        if (is_as_before(r, i)) {
             continue;
         }
-        const int64_t stage = odd(pf_tables_span(first, PF_GPU_LANES));
-        const int64_t mid = odd(pf_tables_span(second, tile));
+        const int64_t stage = odd(pf_tables_span(first, PF_GPU_LANES, 1));
+        const int64_t mid = odd(pf_tables_span(second, tile, 1));
 
         t.stage_words = stage > t.stage_words ? stage : t.stage_words;
         t.mid_words = mid > t.mid_words ? mid : t.mid_words;
@@ -111,16 +142,79 @@ measure(const run *r, size_t n, bool turned, int tile)
     return t;
 }
 
-/* The largest tile that leaves room for three blocks, or else the largest that fits;
- * tile 0 when none does. */
+/* The next odd multiple of four words. */
+static int64_t
+odd_fours(int64_t n_word)
+{
+    return (n_word + 3) / 8 * 8 + 4;
+}
+
+/* The same for tensor cores: pixels are three bytes, and lines are read in steps. */
 static tiling
-choose_tiling(const run *r, size_t n, bool turned)
+measure_tensor(const run *r, size_t n, int tile, int stage_lines)
+{
+    const int64_t done_words = tile * (PF_GPU_DONE_BYTES / 4) / stage_lines;
+    tiling t = {.tile = tile, .stage_lines = stage_lines};
+
+    t.stage_words = odd_fours(done_words); /* the finished tile goes there */
+    for (size_t i = 0; i < n; i++) {
+        if (is_as_before(r, i)) {
+            continue;
+        }
+        const int64_t groups = PF_GPU_LANES / PF_GPU_GROUP;
+        const int64_t read =
+                pf_tables_span(r->across[i], groups, PF_GPU_STEP_WORDS) + 1;
+        const int64_t between =
+                pf_tables_span(r->down[i], tile / PF_GPU_GROUP, PF_GPU_STEP_WORDS);
+        const int64_t stage = odd_fours(3 * read);
+        /* lines come by sixteen */
+        const int64_t mid = odd_fours(3 * ((between + 3) / 4 * 4));
+
+        t.stage_words = stage > t.stage_words ? stage : t.stage_words;
+        t.mid_words = mid > t.mid_words ? mid : t.mid_words;
+    }
+    t.shared_bytes =
+            PF_GPU_TABLE_BYTES((size_t)r->request->value_bytes) +
+            sizeof(uint32_t) * ((size_t)stage_lines * (size_t)t.stage_words +
+                                       (size_t)PF_GPU_LANES * (size_t)t.mid_words);
+    return t;
+}
+
+/* The largest that leaves room for two blocks, or else the largest that fits; tile 0
+ * when none does. */
+static tiling
+choose_tensor_tiling(const run *r, size_t n)
 {
     const size_t most = (size_t)r->device->max_shared_bytes;
     tiling chosen = {0};
 
+    for (size_t i = 0; i < sizeof tensor_tiles / sizeof *tensor_tiles; i++) {
+        const tiling t =
+                measure_tensor(r, n, tensor_tiles[i].tile, tensor_tiles[i].stage_lines);
+
+        if (t.shared_bytes <= most && chosen.tile == 0) {
+            chosen = t;
+        }
+        if (t.shared_bytes <= most / 2) {
+            return t;
+        }
+    }
+    return chosen;
+}
+
+/* The largest tile that leaves room for three blocks, or else the largest that fits;
+ * tile 0 when none does. */
+static tiling
+choose_tiling(const run *r, size_t n, kind k)
+{
+    const size_t most = (size_t)r->device->max_shared_bytes;
+    tiling chosen = {0};
+
+    if (k == KIND_TENSOR) {
+        return choose_tensor_tiling(r, n);
+    }
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
-        const tiling t = measure(r, n, turned, tiles[i]);
+        const tiling t = measure(r, n, k == KIND_TURNED, tiles[i]);
 
         if (t.shared_bytes <= most && chosen.tile == 0) {
             chosen = t;
@@ -199,11 +293,12 @@ blocks(int64_t n, int64_t of)
     return (unsigned)((n + of - 1) / of);
 }
 
-/* n described frames, all turned or none. */
+/* n described frames, all of one kind. */
 static pf_status
-launch_tiled(run *r, size_t n, bool turned, const tiling *t)
+launch_tiled(run *r, size_t n, kind k, const tiling *t)
 {
-    pf_launch launch = {.kernel = turned ? PF_KERNEL_pf_turned : PF_KERNEL_pf_tiled,
+    const bool turned = k == KIND_TURNED;
+    pf_launch launch = {.kernel = kinds[k].kernel,
             .grid = {1, 1, (unsigned)n},
             .block = {PF_GPU_LANES, PF_GPU_WARPS, 1},
             .shared_bytes = t->shared_bytes,
@@ -231,6 +326,7 @@ launch_tiled(run *r, size_t n, bool turned, const tiling *t)
         params.pixels = (int)r->request->pixels;
         params.stage_words = (int)t->stage_words;
         params.mid_words = (int)t->mid_words;
+        params.stage_lines = t->stage_lines;
         launch.params = &params;
         st = pf_device_launch(r->device, &launch, r->failure);
     }
@@ -312,11 +408,22 @@ run_plain(const run *all, const pf_gpu_job *job)
     return release(r, scratch, st);
 }
 
-/* The jobs of a slice that are turned, or the ones that are not. Jobs that no tile can
- * hold are left to the plain kernels, or refused when these are not wanted. */
-static pf_status
-run_tiled(run *r, const pf_gpu_job *job, size_t n_job, bool turned)
+static kind
+kind_of(const run *r, size_t i, const pf_gpu_job *job)
 {
+    if (is_turned(r, job)) {
+        return KIND_TURNED;
+    }
+    return r->tensor && !r->too_large[i] ? KIND_TENSOR : KIND_TILED;
+}
+
+/* Jobs of a slice that are of that kind. Those that no tile can hold are left to what
+ * comes next, or refused when that is not wanted. */
+static pf_status
+run_kind(run *r, const pf_gpu_job *job, size_t n_job, kind k)
+{
+    const bool only = r->request->variant == PF_VARIANT_TILED ||
+                      r->request->variant == PF_VARIANT_TENSOR;
     size_t n = 0;
     tiling chosen = {0};
     pf_status st = PF_OK;
@@ -324,26 +431,32 @@ run_tiled(run *r, const pf_gpu_job *job, size_t n_job, bool turned)
     for (size_t i = 0; st == PF_OK && i < n_job; i++) {
         tiling with;
 
-        if (is_turned(r, &job[i]) != turned) {
+        if (kind_of(r, i, &job[i]) != k) {
             continue;
         }
-        st = describe(r, n, &job[i], PF_AXIS_PACKED);
+        if (k == KIND_TURNED && r->request->variant == PF_VARIANT_TENSOR) {
+            return PF_EINVAL;
+        }
+        st = describe(r, n, &job[i], kinds[k].form);
         if (st != PF_OK) {
             break;
         }
-        with = choose_tiling(r, n + 1, turned);
+        with = choose_tiling(r, n + 1, k);
         if (with.tile > 0) {
             chosen = with;
             n++;
         }
-        else if (r->request->variant == PF_VARIANT_TILED) {
+        else if (only) {
             st = PF_EINVAL;
+        }
+        else if (k == KIND_TENSOR) {
+            r->too_large[i] = true; /* its turn comes */
         }
         else {
             st = run_plain(r, &job[i]);
         }
     }
-    return st == PF_OK && n > 0 ? launch_tiled(r, n, turned, &chosen) : st;
+    return st == PF_OK && n > 0 ? launch_tiled(r, n, k, &chosen) : st;
 }
 
 static pf_status
@@ -357,8 +470,20 @@ run_slice(run *r, const pf_gpu_job *job, size_t n_job)
         }
         return st;
     }
-    st = run_tiled(r, job, n_job, false);
-    return st == PF_OK ? run_tiled(r, job, n_job, true) : st;
+    memset(r->too_large, 0, sizeof r->too_large);
+    for (kind k = KIND_TENSOR; st == PF_OK && k < N_KIND; k++) {
+        st = run_kind(r, job, n_job, k);
+    }
+    return st;
+}
+
+bool
+pf_gpu_has_sane_sizes(pf_size src, pf_size dst)
+{
+    return src.height_px >= 1 && src.width_px >= 1 && dst.height_px >= 1 &&
+           dst.width_px >= 1 && src.height_px <= PF_AXIS_MAX_PX &&
+           src.width_px <= PF_AXIS_MAX_PX && dst.height_px <= PF_AXIS_MAX_PX &&
+           dst.width_px <= PF_AXIS_MAX_PX;
 }
 
 pf_status
@@ -368,6 +493,12 @@ pf_gpu_resize_queue(
     run r = {.device = device, .request = request, .failure = failure};
     pf_status st = PF_OK;
 
+    r.tensor = device->major >= TENSOR_MAJOR &&
+               (request->variant == PF_VARIANT_TENSOR ||
+                       request->variant == PF_VARIANT_TENSOR_FIRST);
+    if (request->variant == PF_VARIANT_TENSOR && !r.tensor) {
+        return PF_EINVAL;
+    }
     r.frame = calloc(MAX_SLICE, sizeof *r.frame);
     if (r.frame == NULL) {
         return PF_ENOMEM;
@@ -384,11 +515,22 @@ pf_gpu_resize_queue(
 pf_status
 pf_gpu_resize_run(pf_device *device, const pf_gpu_request *request, pf_failure *failure)
 {
+    int is_capturing = 0;
     pf_status st = pf_device_enter(device, failure);
 
     if (st != PF_OK) {
         return st;
     }
-    st = pf_gpu_resize_queue(device, request, failure);
+    st = PF_CALL(device->driver, failure, cuStreamIsCapturing, request->stream,
+            &is_capturing);
+    if (st == PF_OK && is_capturing != 0) {
+        st = pf_failure_say(failure,
+                "the stream is being captured into a graph, which would not outlive "
+                "this call; resize on it before or after");
+        failure->code = PF_CUDA_CAPTURE_UNSUPPORTED;
+    }
+    if (st == PF_OK) {
+        st = pf_gpu_resize_queue(device, request, failure);
+    }
     return pf_device_leave(device, st, failure);
 }

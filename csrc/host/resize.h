@@ -12,8 +12,10 @@ typedef enum pf_pixels {
 
 typedef enum pf_variant {
     PF_VARIANT_AUTO = 0,
-    PF_VARIANT_PLAIN, /* one thread a pixel, two launches: the reference */
-    PF_VARIANT_TILED  /* both passes in shared memory, four taps an instruction */
+    PF_VARIANT_PLAIN,  /* one thread a pixel, two launches: the reference */
+    PF_VARIANT_TILED,  /* both passes in shared memory, four taps an instruction */
+    PF_VARIANT_TENSOR, /* the same on tensor cores; not with the vertical pass first */
+    PF_VARIANT_TENSOR_FIRST
 } pf_variant;
 
 /* A frame, and where its result goes; device addresses, never overlapping. */
@@ -41,12 +43,19 @@ typedef struct pf_gpu_request {
 
 /* Queues the work on the stream and comes back; the frames and the results must stay
  * until the stream is done. PF_EINVAL for sizes below 1, a picture that the patches do
- * not fill, or a variant that cannot do it (shared memory); PF_EOVERFLOW; PF_ENOMEM (of
- * host or device); PF_EBACKEND, with the reason. */
+ * not fill, or a variant that cannot do it (shared memory, an old device);
+ * PF_EOVERFLOW; PF_ENOMEM (of host or device); PF_EBACKEND, with the reason. AUTO is
+ * TILED, and PLAIN where that cannot; TENSOR_FIRST is TENSOR where that can, else AUTO.
+ *
+ * What the kernels are told is copied from memory that does not outlive the call, so a
+ * stream that is captured into a graph is refused. */
 PF_NODISCARD pf_status pf_gpu_resize_run(
         pf_device *device, const pf_gpu_request *request, pf_failure *failure);
 
-/* The same between pf_device_enter and pf_device_leave. */
+/* Whether sides are at least 1 and the sources at most PF_AXIS_MAX_PX. */
+bool pf_gpu_has_sane_sizes(pf_size src, pf_size dst);
+
+/* The same between pf_device_enter and pf_device_leave, on a stream of ours. */
 PF_NODISCARD pf_status pf_gpu_resize_queue(
         pf_device *device, const pf_gpu_request *request, pf_failure *failure);
 

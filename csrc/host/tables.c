@@ -6,15 +6,16 @@
 
 enum { MAKER_AXIS = 1, MAKER_OFFSETS };
 
-/* Four unsigned ints a word of taps. */
-enum { PACKED_BYTES = 16 };
+/* Four unsigned ints a word of taps, and those of a warp for three matrices. */
+enum { PACKED_BYTES = 16, MATRIX_BYTES = 3 * PF_GPU_LANES * 16 };
 
-/* first (dst_px,), count (dst_px,), weight (dst_px, stride), one after the other. */
+/* first (n_item,), count (n_item,), weight (n_item, stride), one after the other. */
 typedef struct packed {
     int32_t *first;
     int32_t *count;
     unsigned char *weight;
     size_t n_byte;
+    size_t n_item;
     size_t stride;
 } packed;
 
@@ -59,6 +60,7 @@ allocate(packed *made, size_t n_output, size_t stride, size_t weight_bytes)
             .count = (int32_t *)(void *)memory + n_output,
             .weight = memory + head_bytes,
             .n_byte = head_bytes + n_byte,
+            .n_item = n_output,
             .stride = stride};
     return PF_OK;
 }
@@ -112,6 +114,81 @@ make_packed(const pf_axis *axis, packed *made)
     return PF_OK;
 }
 
+/* Words that outputs begin .. end - 1 read: the first, and how many. */
+static void
+find_words(
+        const pf_axis *axis, size_t begin, size_t end, int32_t *first, int32_t *count)
+{
+    int32_t low = axis->first_px[begin];
+    int32_t high = low;
+
+    for (size_t x = begin; x < end; x++) {
+        const int32_t after = axis->first_px[x] + axis->n_tap[x];
+
+        low = axis->first_px[x] < low ? axis->first_px[x] : low;
+        high = after > high ? after : high;
+    }
+    *first = low / 4;
+    *count = (high + 3) / 4 - low / 4;
+}
+
+/* The weight of output row of a group and of the pixel that is offset pixels after its
+ * first word, in the matrices of the group. */
+static void
+place_in_matrix(unsigned char *matrices, size_t row, size_t offset, int32_t weight)
+{
+    const size_t lane = row % 8 * 4 + offset % 16 / 4;
+    const size_t word = row / 8 + offset % 32 / 16 * 2;
+    unsigned char *at = matrices + offset / 32 * MATRIX_BYTES + 16 * lane + 4 * word;
+
+    for (int byte = 0; byte < 3; byte++) {
+        at[(size_t)byte * PF_GPU_LANES * 16 + offset % 4] =
+                (unsigned char)((uint32_t)weight >> 8 * byte & 255u);
+    }
+}
+
+static pf_status
+make_matrices(const pf_axis *axis, packed *made)
+{
+    const size_t n_output = (size_t)axis->dst_px;
+    const size_t n_group = (n_output + PF_GPU_GROUP - 1) / PF_GPU_GROUP;
+    size_t stride = 1;
+    pf_status st;
+
+    for (size_t g = 0; g < n_group; g++) {
+        const size_t end = (g + 1) * PF_GPU_GROUP;
+        int32_t first, count;
+
+        find_words(axis, g * PF_GPU_GROUP, end < n_output ? end : n_output, &first,
+                &count);
+        const size_t n_step =
+                ((size_t)count + PF_GPU_STEP_WORDS - 1) / PF_GPU_STEP_WORDS;
+
+        stride = n_step > stride ? n_step : stride;
+    }
+    st = allocate(made, n_group, stride, MATRIX_BYTES);
+    if (st != PF_OK) {
+        return st;
+    }
+    for (size_t x = 0; x < n_output; x++) {
+        const size_t g = x / PF_GPU_GROUP;
+        const size_t end = (g + 1) * PF_GPU_GROUP;
+        const int32_t *weight = axis->weight + x * axis->stride;
+
+        if (x % PF_GPU_GROUP == 0) {
+            find_words(axis, x, end < n_output ? end : n_output, &made->first[g],
+                    &made->count[g]);
+        }
+        for (int32_t t = 0; t < axis->n_tap[x]; t++) {
+            const int32_t offset = axis->first_px[x] + t - 4 * made->first[g];
+
+            place_in_matrix(made->weight + g * stride * MATRIX_BYTES, x % PF_GPU_GROUP,
+                    (size_t)offset, weight[t]);
+        }
+    }
+    return PF_OK;
+}
+
 static pf_status
 make_axis(pf_axis_form form, int64_t src_px, int64_t dst_px, pf_filter filter,
         packed *made)
@@ -121,7 +198,9 @@ make_axis(pf_axis_form form, int64_t src_px, int64_t dst_px, pf_filter filter,
                                     : pf_axis_init(&axis, src_px, dst_px, filter);
 
     if (st == PF_OK) {
-        st = form == PF_AXIS_PLAIN ? make_plain(&axis, made) : make_packed(&axis, made);
+        st = form == PF_AXIS_PLAIN    ? make_plain(&axis, made)
+             : form == PF_AXIS_PACKED ? make_packed(&axis, made)
+                                      : make_matrices(&axis, made);
     }
     pf_axis_free(&axis);
     return st;
@@ -153,13 +232,13 @@ pf_tables_axis(pf_device *device, pf_axis_form form, int64_t src_px, int64_t dst
         return st;
     }
     (*table)->host = made.first;
-    (*table)->n_item = dst_px;
+    (*table)->n_item = (int64_t)made.n_item;
     (*table)->stride = (int64_t)made.stride;
     return PF_OK;
 }
 
 pf_gpu_axis
-pf_tables_describe_axis(const pf_table *table, int64_t src_px)
+pf_tables_describe_axis(const pf_table *table, int64_t src_px, int64_t dst_px)
 {
     const size_t n = (size_t)table->n_item;
     const size_t head_bytes = (2 * sizeof(int32_t) * n + 15) / 16 * 16;
@@ -170,11 +249,11 @@ pf_tables_describe_axis(const pf_table *table, int64_t src_px)
             .weight = (const void *)(table->address + head_bytes),
             .stride = (int)table->stride,
             .src_px = (int)src_px,
-            .dst_px = (int)table->n_item};
+            .dst_px = (int)dst_px};
 }
 
 int64_t
-pf_tables_span(const pf_table *table, int64_t n)
+pf_tables_span(const pf_table *table, int64_t n, int64_t step)
 {
     const int32_t *first = table->host;
     const int32_t *count = first + table->n_item;
@@ -182,7 +261,8 @@ pf_tables_span(const pf_table *table, int64_t n)
 
     for (int64_t i = 0; i < table->n_item; i += n) {
         const int64_t last = i + n < table->n_item ? i + n - 1 : table->n_item - 1;
-        const int64_t span = (int64_t)first[last] + count[last] - first[i];
+        const int64_t read = (count[last] + step - 1) / step * step;
+        const int64_t span = first[last] + read - first[i];
 
         widest = span > widest ? span : widest;
     }

@@ -226,16 +226,6 @@ chunk_end(const pf_gpu_request *request, size_t begin, size_t n_group)
     return i;
 }
 
-static bool
-has_sane_sizes(const pf_gpu_job *job)
-{
-    return job->src.height_px >= 1 && job->src.width_px >= 1 &&
-           job->dst.height_px >= 1 && job->dst.width_px >= 1 &&
-           job->src.height_px <= PF_AXIS_MAX_PX &&
-           job->src.width_px <= PF_AXIS_MAX_PX &&
-           job->dst.height_px <= PF_AXIS_MAX_PX && job->dst.width_px <= PF_AXIS_MAX_PX;
-}
-
 static pf_status
 run_chunks(transfer *t, size_t n_group)
 {
@@ -270,7 +260,7 @@ pf_gpu_resize_host(pf_device *device, const pf_gpu_request *request, size_t n_gr
     pf_status st;
 
     for (size_t i = 0; i < request->n_job; i++) {
-        if (!has_sane_sizes(&request->job[i])) {
+        if (!pf_gpu_has_sane_sizes(request->job[i].src, request->job[i].dst)) {
             return PF_EINVAL;
         }
     }

@@ -350,10 +350,11 @@ parse_table(PyObject *given, pf_gpu_request *request)
     return given;
 }
 
-static int
-parse_variant(const char *name, pf_variant *variant)
+int
+pf_cuda_parse_variant(const char *name, pf_variant *variant)
 {
-    static const char *const names[] = {"auto", "plain", "tiled"};
+    static const char *const names[] = {
+            "auto", "plain", "tiled", "tensor", "tensor-first"};
 
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++) {
         if (strcmp(name, names[i]) == 0) {
@@ -377,7 +378,7 @@ parse_names(const char *const name[3], pf_gpu_request *request)
         PyErr_Format(PyExc_ValueError, "unknown first pass '%s'", name[1]);
         return -1;
     }
-    return parse_variant(name[2], &request->variant);
+    return pf_cuda_parse_variant(name[2], &request->variant);
 }
 
 PyDoc_STRVAR(resize_doc,
@@ -455,6 +456,7 @@ static PyMethodDef cuda_methods[] = {
         {"driver_info", cuda_driver_info, METH_O, driver_info_doc},
         {"from_dlpack", pf_cuda_from_dlpack, METH_O, pf_cuda_from_dlpack_doc},
         {"load", cuda_load, METH_VARARGS, load_doc},
+        {"measure", pf_cuda_measure, METH_VARARGS, pf_cuda_measure_doc},
         {"open", cuda_open, METH_O, open_doc},
         {"resize", cuda_resize, METH_VARARGS, resize_doc},
         {"option_scores", pf_cuda_option_scores, METH_VARARGS,

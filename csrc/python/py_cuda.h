@@ -2,7 +2,7 @@
 #ifndef PF_PY_CUDA_H
 #define PF_PY_CUDA_H
 
-#include "host/device.h"
+#include "host/resize.h"
 
 /* The device of a capsule, NULL with an exception. */
 pf_device *pf_cuda_device_of(PyObject *capsule);
@@ -12,7 +12,12 @@ pf_device *pf_cuda_device_of(PyObject *capsule);
  * fault when it said nothing. */
 PyObject *pf_cuda_raise(pf_status st, const pf_failure *failure, const char *what);
 
+/* 0, or -1 with an exception. */
+int pf_cuda_parse_variant(const char *name, pf_variant *variant);
+
 /* Functions of the module. */
+extern const char pf_cuda_measure_doc[];
+PyObject *pf_cuda_measure(PyObject *module, PyObject *args);
 extern const char pf_cuda_from_dlpack_doc[];
 PyObject *pf_cuda_from_dlpack(PyObject *module, PyObject *capsule);
 extern const char pf_cuda_option_scores_doc[];

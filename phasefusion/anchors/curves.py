@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from phasefusion import _frames
 from phasefusion._install import remedy
+from phasefusion._results import Result
 from phasefusion.errors import BackendUnavailableError, UsageError, VideoError
 from phasefusion.video import Video
 
@@ -29,7 +30,7 @@ _BATCH_BYTES = 2**27
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Curve:
+class Curve(Result):
     """A value for every frame of a clip, about the step from the frame before it.
 
     Attributes

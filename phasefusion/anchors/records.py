@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
+from phasefusion._results import Result
+
 __all__ = ["Anchor", "Attempt", "Kind"]
 
 Kind: TypeAlias = Literal[
@@ -31,7 +33,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(Result):
     """A moment of a clip.
 
     Attributes

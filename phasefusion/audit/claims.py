@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
+from phasefusion._results import Result
 from phasefusion.audit import evaluation, language, rounding
 from phasefusion.audit.figures import Figure, parse_figure
 from phasefusion.audit.reading import Node, Place, nearest, read
@@ -95,8 +96,8 @@ class Claim:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+@dataclass(frozen=True, slots=True, repr=False)
+class Claims(Result):
     """A claims file.
 
     Attributes

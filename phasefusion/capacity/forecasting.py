@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from phasefusion._results import Result
 from phasefusion._runner import count_calls
 from phasefusion.capacity.model import ArmLoad, CostModel
 from phasefusion.capacity.simulation import Conditions, Outcome, bound_s, simulate
@@ -60,8 +61,8 @@ class Workload:
         return sum(arm.phases for arm in self.arms)
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+@dataclass(frozen=True, slots=True, repr=False)
+class Forecast(Result):
     """What a question file will cost.
 
     Attributes

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._results import Result
 from phasefusion.capacity.videos import VideoFacts
 from phasefusion.errors import RecordError
 from phasefusion.records import iter_passes, read_run
@@ -31,7 +32,7 @@ class ArmLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class CostModel:
+class CostModel(Result):
     """Seconds that videos and questions take on one worker.
 
     A video costs ``open + decode * N * P + frame * W * P`` for its N frames of P

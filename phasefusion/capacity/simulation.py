@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from phasefusion._results import Result
 from phasefusion.engine.scheduling import Lease, Scheduler, Unit
 from phasefusion.errors import UsageError
 
@@ -53,7 +54,7 @@ class Conditions:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Result):
     """Where the time of all workers went.
 
     ``n_workers * makespan_s`` is the sum of the times below it.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import orjson
 
-from phasefusion._results import plain_text
+from phasefusion._results import Result, plain_text
 from phasefusion._wording import counted
 from phasefusion.compare._causes import (
     CAUSES,
@@ -76,7 +76,7 @@ _SETTINGS = ("settings", "versions", "model")
 
 
 @dataclass(frozen=True, slots=True)
-class SideSummary:
+class SideSummary(Result):
     """One side of a comparison.
 
     Attributes
@@ -98,8 +98,8 @@ class SideSummary:
     accuracy: Proportion | None
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+@dataclass(frozen=True, slots=True, repr=False)
+class LeftOut(Result):
     """Items that are not in the comparison of accuracy.
 
     Attributes
@@ -114,7 +114,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Result):
     """How the items compared come out.
 
     Attributes

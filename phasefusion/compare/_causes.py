@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from phasefusion._results import Result
 from phasefusion.compare._sides import Given, Key, gold_differs
 
 Cause: TypeAlias = Literal["missing", "options", "gold", "parse", "frames", "answer"]
@@ -23,7 +24,7 @@ _MOST_LISTED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class ItemDifference:
+class ItemDifference(Result):
     """One item that the two runs do not have alike.
 
     Attributes

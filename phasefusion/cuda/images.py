@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phasefusion.cuda import arrays, runtime
+from phasefusion.cuda import arrays, choice, runtime
+from phasefusion.cuda.choice import Variant
 from phasefusion.cuda.sources import Source, YuvFrames, source_of
 from phasefusion.errors import FrameError
 from phasefusion.frames import Filter, FirstPass, _check_size, _resize_normalize
@@ -24,7 +25,6 @@ __all__ = [
 ]
 
 DType: TypeAlias = Literal["float32", "float16", "bfloat16"]
-Variant: TypeAlias = Literal["auto", "plain", "tiled"]
 
 _CODES = {"float32": "f4", "float16": "f2", "bfloat16": "V2", "uint8": "u1"}
 
@@ -372,6 +372,9 @@ def _queue(
 
     bits = None if table is None else np.ascontiguousarray(_bits_of(table, dtype))
     ready = runtime.device(where.device)
+    if variant == "auto":
+        moved = _moved_bytes(jobs, where.pixels) if stream is not None else 0
+        variant = choice.variant_for(ready, moved)
     with runtime.translated(f"resizing {len(jobs)} frames"):
         _cuda.resize(
             ready.handle,
@@ -385,6 +388,12 @@ def _queue(
             first_pass,
             variant,
         )
+
+
+def _moved_bytes(jobs: NDArray[np.int64], pixels: int) -> int:
+    """Return the bytes of all frames and of what they become, if that is bytes."""
+    sources = jobs[:, 5] * jobs[:, 6] * (3 if pixels == 0 else 1.5)
+    return int(sources.sum() + 3 * (jobs[:, 7] * jobs[:, 8]).sum())
 
 
 def _jobs(

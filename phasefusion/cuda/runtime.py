@@ -2,7 +2,8 @@
 
 Environment: ``PHASEFUSION_CUDA_DRIVER`` is the driver library to open instead of
 ``libcuda.so.1``, ``PHASEFUSION_CUDA_IMAGE`` a file with kernels to load instead of the
-packaged ones, ``PHASEFUSION_CUDA_DEVICE`` the device of frames of the host.
+packaged ones (packed, when its name ends in .xz), ``PHASEFUSION_CUDA_DEVICE`` the
+device of frames of the host.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ __all__ = ["Device", "device", "is_available", "own_device", "translated", "why"
 
 #: Codes of the driver for images that another compiler might make right.
 _WRONG_IMAGE = {200, 209, 218, 222}
-_LOST = {700, 719}
+_LOST = {700, 709, 719}
 
 #: Kernels and their sources, put here by the build.
 KERNELS = Path(__file__).with_name("kernels")
@@ -195,7 +196,17 @@ class _File:
         return self.path.is_file()
 
     def read(self, capability: tuple[int, int]) -> bytes:
-        return self.path.read_bytes()
+        image = self.path.read_bytes()
+        if self.path.suffix != ".xz":
+            return image
+        try:
+            import lzma
+
+            return lzma.decompress(image)
+        except ImportError as error:
+            raise ValueError("this Python was built without lzma") from error
+        except (lzma.LZMAError, EOFError) as error:
+            raise ValueError(f"the file is torn: {error}") from error
 
 
 class _Compiled:
@@ -217,7 +228,7 @@ def _images() -> list[_File | _Compiled]:
         return [_Compiled()]
     if wanted is not None:
         return [_File(Path(wanted))]
-    return [_File(KERNELS / "kernels.fatbin"), _Compiled()]
+    return [_File(KERNELS / "kernels.fatbin.xz"), _Compiled()]
 
 
 def _make_ready(driver: Any, ordinal: int) -> Device:

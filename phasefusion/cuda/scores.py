@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._results import Result
 from phasefusion.cuda import arrays, runtime
 from phasefusion.errors import PosteriorError
 
@@ -107,8 +108,8 @@ def _rows(name: str, given: ArrayLike, n: int) -> NDArray[np.int32]:
     return np.ascontiguousarray(rows, np.int32)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FusedItems:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FusedItems(Result):
     """Linear pools of items, as of `phasefusion.fusion.fuse_items`.
 
     Arrays are of the framework, and on the device, that the passes came from.

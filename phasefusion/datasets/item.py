@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from phasefusion._results import Result
 from phasefusion.errors import DatasetError
 from phasefusion.orders import MAX_LETTERS
 from phasefusion.scoring.letters import first_equal, misplaced, strip_letters
@@ -103,7 +104,7 @@ def _words(path: Path) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class Item(Result):
     """One multiple-choice question about one video.
 
     Attributes

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
+from phasefusion._results import Result, fields_html, table_html
 from phasefusion.datasets.item import Item
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ class Problem:
         return f"{self.question_id or self.where}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class DatasetReport(Result):
     """Account of every question of a dataset.
 
     Attributes
@@ -162,8 +163,8 @@ def some(names: Sequence[str]) -> str:
     return f"{len(names)} ({', '.join(names[:_PRINTED])}{more})"
 
 
-@dataclass(frozen=True, slots=True)
-class Dataset(Sequence[Item]):
+@dataclass(frozen=True, slots=True, repr=False)
+class Dataset(Sequence[Item], Result):
     """Questions that can be scored, and the account of all.
 
     Attributes
@@ -188,3 +189,21 @@ class Dataset(Sequence[Item]):
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self.items)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        about = self.report
+        return [
+            ("benchmark", about.benchmark),
+            ("questions", str(len(self))),
+            ("left out", str(len(about.left_out))),
+            ("with gold", str(about.with_gold)),
+            ("videos", str(about.videos)),
+        ]
+
+    def _repr_html_(self) -> str:
+        columns = ("question_id", "question", "options", "gold")
+        shown = [
+            (item.question_id, item.question, item.options, item.gold)
+            for item in self.items
+        ]
+        return fields_html("Dataset", self._rows()) + table_html(columns, shown)

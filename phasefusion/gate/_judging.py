@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion._measures import Measure
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.gate._rules import Rules
 from phasefusion.planning import Design, floor_items, noninferiority_items
@@ -47,7 +48,7 @@ class Needed:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Check(Result):
     """One measure against the baseline, or against its floor.
 
     Attributes

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._results import Result
 from phasefusion.errors import RecordError, UsageError
 from phasefusion.importers.distributions import best_of
 from phasefusion.records import iter_passes
@@ -175,7 +176,7 @@ def accuracy_by(
 
 
 @dataclass(frozen=True, slots=True)
-class GroupFlips:
+class GroupFlips(Result):
     """How often questions that ask the same are answered otherwise.
 
     Attributes
@@ -261,8 +262,8 @@ def group_flips(source: Source, *, arm: str | None = None) -> GroupFlips:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ArmTable:
+@dataclass(frozen=True, slots=True, repr=False)
+class ArmTable(Result):
     """Answers of every arm to every question, in the first order it was asked in.
 
     Attributes

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from phasefusion._results import Result
 from phasefusion._sources.files import Table, read_json, read_jsonl, read_table
 from phasefusion._sources.model import Reading, Settings
 from phasefusion._sources.rows import PREDICTIONS
@@ -71,7 +72,7 @@ FORMATS = tuple(READERS)
 
 
 @dataclass(frozen=True, slots=True)
-class Detected:
+class Detected(Result):
     """What a file was taken for.
 
     Attributes

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from phasefusion._results import Result
 from phasefusion._sources.files import (
     as_id,
     number,
@@ -48,8 +49,8 @@ _BLANKS = " \t\n\r▁ĠĊ"
 _IDS = ("custom_id", "question_id", "q_uid", "request_id", "id")
 
 
-@dataclass(frozen=True, slots=True)
-class LetterScores:
+@dataclass(frozen=True, slots=True, repr=False)
+class LetterScores(Result):
     """Log-probabilities of option letters at the answer position.
 
     Attributes

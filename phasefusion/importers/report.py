@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from phasefusion._results import Result
 from phasefusion._sources.findings import Finding
 from phasefusion.answers import OUTCOMES
 
@@ -37,8 +38,8 @@ class ArmCounts:
     with_gold: int
 
 
-@dataclass(frozen=True, slots=True)
-class ImportReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class ImportReport(Result):
     """What was read, what was left out and why, and what cannot be computed from it.
 
     Attributes

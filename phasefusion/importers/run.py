@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from phasefusion._results import Result
 from phasefusion._sources.files import TABLES, read_table
 from phasefusion._sources.findings import Findings
 from phasefusion._sources.model import (
@@ -48,8 +49,8 @@ from phasefusion.records import RunWriter, pass_key
 from phasefusion.records.files import IMPORTED
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+@dataclass(frozen=True, slots=True, repr=False)
+class Imported(Result):
     """A run folder after `import_run`.
 
     Attributes
@@ -63,8 +64,8 @@ class Imported:
     report: ImportReport
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionSet:
+@dataclass(frozen=True, slots=True, repr=False)
+class QuestionSet(Result):
     """Questions of a file, checked.
 
     Attributes

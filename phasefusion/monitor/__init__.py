@@ -23,6 +23,7 @@ from phasefusion._comparable import (
     sampling_differs,
 )
 from phasefusion._measures import MEASURES, Measure, RunMeasures, measure_run
+from phasefusion._results import Result
 from phasefusion.errors import HistoryError, RecordError, UsageError
 from phasefusion.monitor._history import (
     Batch,
@@ -53,7 +54,7 @@ _SETTINGS = ("settings", "versions", "model")
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class Added(Result):
     """What adding a run did.
 
     Attributes

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from phasefusion._measures import MEASURES, Measure
+from phasefusion._results import Result
 from phasefusion.errors import HistoryError, UsageError
 
 #: Version of the tables; a file of a later one is refused.
@@ -64,8 +65,8 @@ class Value:
     n_clusters: int
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+@dataclass(frozen=True, slots=True, repr=False)
+class Batch(Result):
     """One batch of a history.
 
     Attributes

@@ -14,7 +14,7 @@ import orjson
 from numpy.typing import NDArray
 
 from phasefusion._measures import LABELS, MEASURES, Measure
-from phasefusion._results import plain_text
+from phasefusion._results import Result, plain_text
 from phasefusion.errors import RecordError, StatisticsError, UsageError
 from phasefusion.monitor._history import Batch
 from phasefusion.records import differences
@@ -40,8 +40,8 @@ _K = 0.5
 _MOST_CHANGES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
+@dataclass(frozen=True, slots=True, repr=False)
+class Alert(Result):
     """A measure that left a chart.
 
     Attributes
@@ -76,8 +76,8 @@ class Alert:
     changes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureWatch:
+@dataclass(frozen=True, slots=True, repr=False)
+class MeasureWatch(Result):
     """One measure over time; the lists have an entry for every batch that has it.
 
     Attributes

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._results import Result
 from phasefusion._wording import counted
 from phasefusion.errors import RecordError, StatisticsError
 from phasefusion.planning._plans import Design, to_json
@@ -47,7 +48,7 @@ _ROOM = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Result):
     """A number with its 95 % interval; NaN where it is not defined."""
 
     value: float
@@ -65,7 +66,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Result):
     """Mean over items, and what their clusters do to its variance.
 
     Attributes
@@ -122,7 +123,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class PairEstimate:
+class PairEstimate(Result):
     """Two arms on the same items.
 
     Attributes

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import floor
 from typing import Any
 
+from phasefusion._results import Result
 from phasefusion.protocols.arms import Arm
 from phasefusion.stats.cost import attention_units
 
@@ -44,8 +45,8 @@ class ArmCost:
     at_most: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+@dataclass(frozen=True, slots=True, repr=False)
+class Cost(Result):
     """Cost of a protocol on some questions.
 
     Clips too short for a grid may need less; one of a sampler that goes by the frame

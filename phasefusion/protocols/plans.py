@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion import orders as option_orders
+from phasefusion._results import Result, fields_html, table_html
 from phasefusion.errors import DatasetError, GridError
 from phasefusion.grid import PhaseGrid
 from phasefusion.protocols.arms import Arm, Value, build_arms
@@ -43,8 +44,8 @@ class Stage:
     step: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Result):
     """All that a protocol will score.
 
     Attributes
@@ -69,6 +70,23 @@ class Plan:
     orders: dict[str, Any]
     threshold: float | None = None
     alpha: float | None = None
+
+    def _rows(self) -> list[tuple[str, str]]:
+        orders = " ".join(f"{name} {value}" for name, value in self.orders.items())
+        return [
+            ("protocol", self.protocol.name),
+            ("grid", str(self.grid)),
+            ("arms", str(len(self.arms))),
+            ("orders", orders.removeprefix("kind ")),
+        ]
+
+    def _repr_html_(self) -> str:
+        columns = ("arm", "shifted", "frames", "phases", "further")
+        rows = [
+            (one.name, one.shifted, one.n_frames, one.n_phases, one.facts() or "")
+            for one in self.arms
+        ]
+        return fields_html("Plan", self._rows()) + table_html(columns, rows)
 
     @property
     def stages(self) -> tuple[Stage, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from phasefusion._results import Result
 from phasefusion.errors import RecordError
 from phasefusion.records import _json
 from phasefusion.records.files import (
@@ -54,8 +55,8 @@ _ANCHOR_TEXTS = ("phrase", "phrase_field", "times_s", "times_field")
 _HASH_CHARACTERS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
+@dataclass(frozen=True, slots=True, repr=False)
+class Exported(Result):
     """What an export wrote.
 
     Attributes

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from phasefusion._results import Result
 from phasefusion.errors import RecordError
 from phasefusion.records import rules
 from phasefusion.records.files import (
@@ -55,8 +56,8 @@ class Finding:
         return f"{where}: {self.message}"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class CheckResult(Result):
     """What `check` found.
 
     Attributes

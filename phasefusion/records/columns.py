@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._results import MOST_SHOWN, Result, fields_html, table_html
 from phasefusion.errors import RecordError
 from phasefusion.records import rules
 from phasefusion.records.files import PassKey, pass_key, passes_path
@@ -59,8 +60,8 @@ class ItemInfo:
     same_options: tuple[int, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Passes:
+@dataclass(frozen=True, slots=True, repr=False)
+class Passes(Result):
     """All passes of a run in columns, row p being pass p of the file.
 
     Attributes
@@ -114,12 +115,44 @@ class Passes:
     def __len__(self) -> int:
         return len(self.item)
 
+    def _rows(self) -> list[tuple[str, str]]:
+        arms = ", ".join(map(str, dict.fromkeys(self.arm)))
+        return [
+            ("passes", str(len(self))),
+            ("items", str(len(self.items))),
+            ("missing", str(int((self.answer < 0).sum()))),
+            ("arms", arms if len(arms) <= MOST_SHOWN else f"{arms[:MOST_SHOWN]} ..."),
+        ]
+
+    def _repr_html_(self) -> str:
+        columns = ("arm", "shifted", "frames", "phases", "items", "passes", "missing")
+        rows = []
+        for arm, shifted in dict.fromkeys(
+            zip(self.arm.tolist(), self.shifted.tolist(), strict=True)
+        ):
+            chosen = (self.arm == arm) & (self.shifted == shifted)
+            frames, phases = self.budget[chosen], self.n_phases[chosen]
+            n_items = len(np.unique(self.item[chosen]))
+            missing = int((self.answer[chosen] < 0).sum())
+            about = _range(frames), _range(phases), n_items
+            rows.append((arm, shifted, *about, int(chosen.sum()), missing))
+        return fields_html("Passes", self._rows()[:3]) + table_html(columns, rows)
+
     def content_logprobs(self) -> NDArray[np.float64]:
         """Log-probabilities by content index, shape (n, K), -inf as padding."""
         content = np.full_like(self.logprobs, -np.inf)
         row, pos = np.nonzero(self.order >= 0)
         content[row, self.order[row, pos]] = self.logprobs[row, pos]
         return content
+
+
+def _range(values: NDArray[np.int64]) -> str:
+    """Smallest to greatest of numbers that are known, or the one that all are."""
+    known = values[values >= 0]
+    if not len(known):
+        return "unknown"
+    low, high = int(known.min()), int(known.max())
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def read_passes(

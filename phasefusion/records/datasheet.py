@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._wording import counted
 from phasefusion.errors import RecordError
 from phasefusion.records import _json, rules
 from phasefusion.records.cache import sha256
@@ -25,7 +26,7 @@ _MADE = ("protocol", "grid", "dense", "orders", "seed", "on_error", "questions_s
 _SCORER = ("class", "model", "path", "model_type", "score", "dtype", "sha256")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Datasheet:
     """What `describe` found.
 
@@ -66,6 +67,9 @@ class Datasheet:
             path.write_bytes(data)
         except OSError as error:
             raise RecordError(f"{path}: cannot be written: {error}") from error
+
+    def __repr__(self) -> str:
+        return f"Datasheet({counted(len(self.numbers['runs']), 'run')})"
 
     def _repr_markdown_(self) -> str:
         return self.to_markdown()

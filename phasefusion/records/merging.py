@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from phasefusion._results import Result
 from phasefusion.errors import RecordError
 from phasefusion.records import _json
 from phasefusion.records.files import (
@@ -66,8 +67,8 @@ class Conflict:
         return f"{self.second} and {self.first}: {self.what}: {'; '.join(self.fields)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+@dataclass(frozen=True, slots=True, repr=False)
+class Merged(Result):
     """What a merge found and did.
 
     Attributes

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._results import Result
 from phasefusion.errors import ScoringError
 from phasefusion.frames import Device
 from phasefusion.scoring.batching import is_out_of_memory
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 _Written: TypeAlias = tuple[str | None, str]
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedAnswers:
+@dataclass(frozen=True, slots=True, repr=False)
+class GeneratedAnswers(Result):
     """What a model wrote under M option orders and S frame phases.
 
     A scorer may return it in place of `OptionScores`. Which option a text chooses is

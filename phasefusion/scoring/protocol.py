@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._results import Result
 from phasefusion.errors import OptionError, ScoringError
 from phasefusion.orders import MAX_LETTERS, validate
 
@@ -22,8 +23,8 @@ NO_PROBABILITY = "no option has any probability"
 Kind = Literal["letter", "text", "text-normalised"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OptionScores:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class OptionScores(Result):
     """Log-probabilities of K options under M option orders and S frame phases.
 
     Parameters

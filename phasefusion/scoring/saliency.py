@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._results import Result
 from phasefusion.errors import OptionError, ScoringError
 from phasefusion.scoring.gathering import decoded
 from phasefusion.scoring.gradients import Gradient, shared_frames, slope
@@ -28,8 +29,8 @@ METHODS = ("occlusion", "gradient")
 REPLACES = ("neighbour", "mean")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Saliency:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Saliency(Result):
     """What each frame adds to the log-posterior of an option, or to log-odds.
 
     Attributes
@@ -68,8 +69,8 @@ class Saliency:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FlipSaliency:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FlipSaliency(Result):
     """Which frames make two phases answer differently.
 
     Attributes

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.fusion import fuse_items
 from phasefusion.grid import PhaseGrid
@@ -70,7 +71,7 @@ def corpus(effects: Effects | None = None, **design: Any) -> Corpus:
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class Corpus(Result):
     """Items and models; passes are drawn when they are asked for, the same every time.
 
     Attributes
@@ -280,7 +281,12 @@ class Corpus:
         return Corpus(replace(self.design, seed=seed), self.effects)
 
     def write(
-        self, folder: str | Path, *, reruns: int = 0, frames: bool = True
+        self,
+        folder: str | Path,
+        *,
+        reruns: int = 0,
+        frames: bool = True,
+        protocol: str = "phasefusion",
     ) -> list[Path]:
         """Write every model and re-run as a run folder of its own.
 
@@ -291,6 +297,11 @@ class Corpus:
         reruns : int, default 0
         frames : bool, default True
             Whether passes say which frames they saw.
+        protocol : str, default "phasefusion"
+            Whose arms are written. The phases and the option orders are those of the
+            design whatever the protocol has: "phase-sweep" is of use with
+            ``phases=13``, "pride" with ``orders="cyclic"`` and "permutations" with
+            ``orders="all"``.
 
         Returns
         -------
@@ -301,7 +312,12 @@ class Corpus:
         ------
         RecordError
             If a folder holds another run or cannot be written.
+        DatasetError
+            If there is no such protocol.
+        StatisticsError
+            If it has arms that no corpus has: other prompts, samplers, budgets, random
+            origins.
         """
         from phasefusion.simulate._writing import write
 
-        return write(self, Path(folder), reruns, frames)
+        return write(self, Path(folder), reruns, frames, protocol)

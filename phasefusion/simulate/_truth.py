@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._results import Result
 from phasefusion.fusion import fuse_items
 from phasefusion.stats import auroc, consensus, flip_rates, matched_vote
 
@@ -21,7 +22,7 @@ COMPARED = ("single", "union", "dense", "fusion")
 
 
 @dataclass(frozen=True, slots=True)
-class Estimand:
+class Estimand(Result):
     """A true value and how it was found.
 
     Attributes

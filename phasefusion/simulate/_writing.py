@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from phasefusion.errors import StatisticsError
 from phasefusion.grid import PhaseGrid
+from phasefusion.protocols import get
+from phasefusion.protocols.arms import ArmSpec
 from phasefusion.records import RunWriter
 
 if TYPE_CHECKING:
@@ -21,37 +24,59 @@ if TYPE_CHECKING:
 _FPS = 30.0
 
 
-def write(corpus: Corpus, folder: Path, reruns: int, frames: bool) -> list[Path]:
+def write(
+    corpus: Corpus, folder: Path, reruns: int, frames: bool, protocol: str
+) -> list[Path]:
     """Write a run folder a model and re-run; see `Corpus.write`."""
+    chosen = arms(corpus, protocol)
     paths = []
     for model in range(corpus.design.n_models):
         for rerun in range(reruns + 1):
             name = f"model-{model}" + (f"-rerun-{rerun}" if rerun else "")
             path = folder / name
             with RunWriter(
-                path, _description(corpus, model, rerun), fsync_every_s=3600.0
+                path,
+                _description(corpus, model, rerun, protocol, chosen),
+                fsync_every_s=3600.0,
             ) as writer:
-                for arm, shifted in arms(corpus):
+                for arm, shifted in chosen:
                     records = _records(corpus, arm, shifted, model, rerun, frames)
                     writer.append(records)
             paths.append(path)
     return paths
 
 
-def arms(corpus: Corpus) -> list[tuple[str, bool]]:
+def arms(corpus: Corpus, protocol: str = "phasefusion") -> list[tuple[str, bool]]:
     """List the recorded arms, the single pass only where it is none of the views."""
-    found = []
+    wanted = get(protocol)
+    specs = wanted.arms
+    for spec in specs:
+        if spec != ArmSpec(spec.grid, twin=spec.twin) or wanted.varies:
+            raise StatisticsError(
+                f"protocol {protocol!r} varies prompts, samplers, budgets, origins or "
+                "repetitions, which no corpus has"
+            )
+    names = [spec.grid for spec in specs]
+    found: list[tuple[str, bool]] = []
     for shifted in (False, True):
         views = corpus.grid("phase", shifted)
         single = corpus.grid("single", shifted).phase(0)
-        found += [("phase", shifted), ("union", shifted)]
-        if single not in [views.phase(s) for s in range(views.phases)]:
-            found.append(("single", shifted))
-        found.append(("dense", shifted))
+        is_view = single in [views.phase(s) for s in range(views.phases)]
+        for name in names:
+            if name == "single" and "phase" in names and is_view:
+                continue
+            if not shifted or specs[names.index(name)].twin:
+                found.append((name, shifted))
     return found
 
 
-def _description(corpus: Corpus, model: int, rerun: int) -> dict[str, Any]:
+def _description(
+    corpus: Corpus,
+    model: int,
+    rerun: int,
+    protocol: str,
+    chosen: list[tuple[str, bool]],
+) -> dict[str, Any]:
     from phasefusion import __version__
 
     design = corpus.design
@@ -62,12 +87,12 @@ def _description(corpus: Corpus, model: int, rerun: int) -> dict[str, Any]:
     digest = hashlib.sha256(repr(made_with).encode()).hexdigest()
     return {
         "settings": {
-            "protocol": "phasefusion",
+            "protocol": protocol,
             "grid": design.grid.to_dict(),
             "dense": design.dense,
             "arms": [
                 {"arm": arm, "shifted": shifted, **corpus.grid(arm, shifted).to_dict()}
-                for arm, shifted in arms(corpus)
+                for arm, shifted in chosen
             ],
             "orders": kinds,
             "seed": design.seed,

@@ -30,11 +30,15 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def gpu(
-    emulated: emulator.Emulator, image: Path, monkeypatch: pytest.MonkeyPatch
+    emulated: emulator.Emulator,
+    image: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[emulator.Emulator]:
     """A GPU that is not there; nothing may be left over on it."""
     monkeypatch.setenv("PHASEFUSION_CUDA_DRIVER", emulated.path)
     monkeypatch.setenv("PHASEFUSION_CUDA_IMAGE", str(image))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     emulated.reset()
     forget()
     yield emulated

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import functools
+import itertools
 import os
 import shutil
 import subprocess
 import tempfile
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
-from phasefusion.cuda import fallback, runtime
+from phasefusion.cuda import choice, fallback, runtime
 
 ROOT = Path(__file__).parents[2]
 EMULATOR = ROOT / "tests" / "emu"
@@ -97,6 +100,7 @@ def forget() -> None:
     runtime._drivers.clear()
     runtime._devices.clear()
     fallback._fallen_back.clear()
+    choice._settled.clear()
 
 
 class Emulator:
@@ -158,6 +162,16 @@ class Emulator:
         self._call("cuStreamCreate", ctypes.byref(handle), 1)
         self.leave()
         return int(handle.value or 0)
+
+    def destroy(self, stream: int) -> None:
+        self.enter()
+        self._call("cuStreamDestroy_v2", ctypes.c_void_p(stream))
+        self.leave()
+
+    def synchronize_all(self) -> None:
+        self.enter()
+        self._call("cuCtxSynchronize")
+        self.leave()
 
     def synchronize(self, stream: int) -> None:
         self.enter()
@@ -233,6 +247,9 @@ class DeviceArray:
         part.emulator, part.device, part.made_on = self.emulator, self.device, None
         return part
 
+    def __getitem__(self, key: object) -> DeviceArray:
+        return self.view(self.memory[key])
+
     @property
     def __cuda_array_interface__(self) -> dict[str, object]:
         return {
@@ -243,6 +260,40 @@ class DeviceArray:
             "version": 3,
             "stream": self.made_on,
         }
+
+
+class Space:
+    """Arrays of the emulated device, as `benchmarks/gpu_check.py` wants them."""
+
+    def __init__(self) -> None:
+        self.driver = Emulator(Path(os.environ["PHASEFUSION_CUDA_DRIVER"]))
+        self._kinds = itertools.cycle([DeviceArray, DLPackArray])
+
+    def put(self, values: np.ndarray) -> DeviceArray:
+        made = next(self._kinds)(self.driver, values.shape, values.dtype)
+        made.memory[...] = values
+        return made
+
+    def get(self, array: DeviceArray) -> np.ndarray:
+        self.driver.synchronize_all()
+        return array.memory.copy()
+
+    def poisoned(self, shape: tuple[int, ...], dtype: str) -> DeviceArray:
+        kind = np.dtype({"bfloat16": "V2"}.get(dtype, dtype))
+        made = DeviceArray(self.driver, shape, kind)
+        made.memory.view(np.uint8)[...] = 0xFF
+        return made
+
+    @contextlib.contextmanager
+    def side_stream(self) -> Iterator[int]:
+        yield self.driver.stream()
+
+    def capturing(self, work: Callable[[], object]) -> None:
+        os.environ["CUEMU_CAPTURING"] = "1"
+        try:
+            work()
+        finally:
+            del os.environ["CUEMU_CAPTURING"]
 
 
 class _Part(DeviceArray):

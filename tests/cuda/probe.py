@@ -43,7 +43,8 @@ def check_resize(cuda, frames, source_of, images) -> bool:
                 good &= np.array_equal(got, exact.astype(dtype))
             for given in (batch, *yuv):
                 made = []
-                for variant in ("plain", "tiled"):
+                variants = ["plain", "tiled", "tensor"]
+                for variant in variants[: 2 + (first_pass == "horizontal")]:
                     where = source_of(given, size, "bicubic", first_pass, None, 0)
                     made.append(
                         images._run(
@@ -60,7 +61,7 @@ def check_resize(cuda, frames, source_of, images) -> bool:
                             variant,
                         )
                     )
-                good &= np.array_equal(*made)
+                good &= all(np.array_equal(made[0], other) for other in made[1:])
                 if given is batch:
                     exact8 = frames.resize(batch, size, first_pass=first_pass)
                     good &= np.array_equal(made[0], exact8)
@@ -79,13 +80,25 @@ def check_words(library, cuda, frames) -> bool:
     view = np.lib.stride_tricks.as_strided(rows.memory[:, 1:], shape, strides)
     tight = emulator.DeviceArray(driver, (17, 30, 3), np.dtype("u1"))
     tight.memory[...] = rng.integers(0, 256, tight.memory.shape)
+    # rows of whole 16 bytes, the last of which memory ends within
+    pieces = emulator.DeviceArray(driver, (69 * 96 + 3 * 29,), np.dtype("u1"))
+    pieces.memory[...] = rng.integers(0, 256, pieces.memory.shape)
+    narrow = np.lib.stride_tricks.as_strided(pieces.memory, (70, 29, 3), (96, 3, 1))
     good = True
-    for given in (rows.view(view), tight):
+    for given in (rows.view(view), tight, pieces.view(narrow)):
         for first_pass in ("horizontal", "vertical"):
-            got = cuda.resize(given, (9, 20), first_pass=first_pass)
             exact = frames.resize(given.memory.copy(), (9, 20), first_pass=first_pass)
-            good &= np.array_equal(got.memory, exact)
-    return good
+            for variant in ("tiled", "tensor"):
+                os.environ["PHASEFUSION_CUDA_VARIANT"] = variant
+                got = cuda.resize(given, (9, 20), first_pass=first_pass)
+                good &= np.array_equal(got.memory, exact)
+    # two tiles in both directions, and lines in several goes
+    wide = emulator.DeviceArray(driver, (150, 64, 3), np.dtype("u1"))
+    wide.memory[...] = rng.integers(0, 256, wide.memory.shape)
+    got = cuda.resize(wide, (70, 41), first_pass="horizontal")
+    exact = frames.resize(wide.memory.copy(), (70, 41), first_pass="horizontal")
+    del os.environ["PHASEFUSION_CUDA_VARIANT"]
+    return good and np.array_equal(got.memory, exact)
 
 
 def check_scores(library, cuda) -> bool:

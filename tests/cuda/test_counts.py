@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
     reason="needs a C++ compiler, and the place of its own thread sanitizer",
 )
 CODE = emulator.DEVICE_CODE
-TILED = "resize_tiled.cu"
+TENSOR = "resize_tensor.cu"
 NORM = {"mean": [0.5] * 3, "std": [0.25] * 3}
 
 
@@ -59,7 +59,14 @@ def down(traced):
     return seen(traced, (480, 270), (112, 112), first_pass="vertical")
 
 
-@pytest.mark.parametrize("name", ["across", "down"])
+@pytest.fixture(scope="module")
+def tensor(traced):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PHASEFUSION_CUDA_VARIANT", "tensor")
+        return seen(traced, (270, 480), (112, 112), first_pass="horizontal")
+
+
+@pytest.mark.parametrize("name", ["across", "down", "tensor"])
 def test_there_are_no_races(name, request):
     assert request.getfixturevalue(name).races == set()
 
@@ -93,6 +100,44 @@ def test_rows_are_stored_whole(across, down):
         stored = report.of("global", "source.h", "((pf_u32 *)r.dst)[at] =", CODE)
         assert stored.n_byte == 4 * 3 * 112 * 112
         assert stored.per_request <= 5.0  # 4 for a whole row of 32 lanes
+
+
+def test_factors_are_loaded_without_conflicts(tensor):
+    """Three words a lane of eight lines, and stores of 512 bytes in four wavefronts."""
+    loads = tensor.of("shared", TENSOR, "= pf_split(three[", CODE)
+    assert loads.requests > 0
+    assert loads.per_request == 1.0
+    stores = tensor.of("shared", "cuemu.h", "= words{", emulator.EMULATOR)
+    assert 0 < stores.per_request <= 4.0
+    # two lines of three bytes are 1.5 words: some fall on those of a neighbour
+    halves = tensor.of("shared", TENSOR, "to[b] = (pf_u16)", CODE)
+    assert 0 < halves.per_request <= 1.7
+
+
+def test_matrices_and_lines_are_read_whole(tensor):
+    """Sixteen bytes a lane are 16 sectors of a warp at least; rows begin between."""
+    loads = tensor.of("global", "cuemu.h", "const words w =", emulator.EMULATOR)
+    weights = 3 * tensor.products // 18  # for two factors of three channels
+    assert loads.requests > weights > 0
+    assert loads.cost <= 1.04 * loads.n_byte / 32
+    staged = loads.n_byte - 512 * weights
+    assert 270 * 480 * 3 <= staged <= 1.5 * 270 * 480 * 3
+
+
+def test_bytes_of_the_tile_are_stored_whole(tensor):
+    stored = tensor.of("global", "source.h", "((pf_u32 *)r.dst)[at] =", CODE)
+    assert stored.n_byte == 4 * 3 * 112 * 112
+    assert stored.per_request <= 5.0
+
+
+def test_the_work_of_a_frame_on_tensor_cores(tensor):
+    """Wavefronts, lines of global memory and products, per output pixel."""
+    n_px = 112 * 112
+    wavefronts = sum(line.cost for line in tensor.shared.values()) / n_px
+    lines = sum(line.n_line for line in tensor.global_.values()) / n_px
+    assert wavefronts <= 1.5
+    assert lines <= 1.45
+    assert tensor.products / n_px <= 0.71
 
 
 def test_the_source_is_read_about_once(across):

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(
     reason="needs a C++ compiler, and the place of its own sanitizers",
 )
 HERE = Path(__file__).parent
+TENSOR = "resize_tensor.cu"
 TILED, PLAIN, SOURCE = "resize_tiled.cu", "resize_plain.cu", "source.h"
 FUSE, STATISTICS = "fuse.cu", "statistics.cu"
 BARRIER = "        __syncthreads();\n"
@@ -60,6 +61,66 @@ MUTANTS = {
         "pf_gpu_dot_unsigned(",
         {1},
     ),
+    "tensor: no barrier after staging": (
+        TENSOR,
+        "        __syncthreads();\n",
+        0,
+        "\n",
+        {1, 3},
+    ),
+    "tensor: no barrier before the next lines": (
+        TENSOR,
+        "        __syncthreads();\n",
+        1,
+        "\n",
+        {1, 3},
+    ),
+    "tensor: the middle byte twice": (
+        TENSOR,
+        "middle, middle,",
+        0,
+        "middle, low,",
+        {1},
+    ),
+    "tensor: the sign forgotten": (TENSOR, "(true, sums", 0, "(false, sums", {1}),
+    "tensor: a step too few": (TENSOR, "step < product.n_step", 0, "step < 1", {1}),
+    "tensor: one step for all": (
+        TENSOR,
+        "weight += 3 * PF_GPU_LANES;",
+        0,
+        "weight += 0;",
+        {1},
+    ),
+    "tensor: halves exchanged": (
+        TENSOR,
+        "pf_split(three[12]",
+        0,
+        "pf_split(three[0]",
+        {1},
+    ),
+    "tensor: rows of the wrong lane": (
+        TENSOR,
+        "+ 6 * (lane % 4)",
+        0,
+        "+ 6 * (lane / 8)",
+        {1},
+    ),
+    "tensor: the lower rows twice": (TENSOR, "2 * lower + b / 3", 0, "b / 3", {1}),
+    "tensor: one factor for both": (TENSOR, "from + 8 * n *", 0, "from + 0 * n *", {1}),
+    "tensor: the skew forgotten": (TENSOR, "3 * t.word0 & 3 : 0", 0, "0 : 0", {1}),
+    "tensor: the last piece whole": (TENSOR, "n_byte >= 16", 0, "n_byte >= 1", {1, 2}),
+    "tensor: rows that start anywhere": (
+        TENSOR,
+        "& 15u) == 0",
+        0,
+        "& 0u) == 0",
+        {1, 2},
+    ),
+    "tensor: one side alone": (TENSOR, "side < t.n_a", 0, "side < 1", {1}),
+    "tensor: columns beyond the tile": (TENSOR, "x >= t.n_a", 0, "x > 31", {1, 2}),
+    "tensor: lines of the next tile": (TENSOR, "t.line0 / 4,", 0, "0,", {1, 2, 3}),
+    "tensor: no rounding": (TENSOR, "= 1 << 21;", 0, "= 0;", {1}),
+    "tensor: green and blue exchanged": (SOURCE, "0x3410)", 0, "0x3140)", {1}),
     "no rounding": (TILED, "low[3] = {1 << 21,", 0, "low[3] = {0,", {1}),
     "the table of the wrong channel": (SOURCE, "256 * c + v", 0, "v", {1}),
     "green and blue exchanged": (SOURCE, "0x6210", 0, "0x7410", {1}),

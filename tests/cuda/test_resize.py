@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
+from emulator import forget
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from phasefusion.cuda.sources import LUMA_WEIGHTS, source_of
 
 MEAN = [0.48145466, 0.4578275, 0.40821073]
 STD = [0.26862954, 0.26130258, 0.27577711]
-VARIANTS = ("plain", "tiled")
+VARIANTS = ("plain", "tiled", "tensor")
 #: A picture of these sizes does not fit into the shared memory of a block.
 TOO_LONG = [((2, 2731), (3, 2))]
 KEEP = settings(
@@ -44,6 +45,14 @@ def resized(given_frames, size, filter, first_pass, variant, table=None, dtype="
     )
 
 
+def cannot(variant, source, size, first_pass):
+    """Whether a variant leaves that to others: tensor cores go across first."""
+    lost_h, lost_w = source[0] - size[0], source[1] - size[1]
+    auto_down = lost_h > max(2 * lost_w, 0)
+    down = first_pass == "vertical" or (first_pass == "auto" and auto_down)
+    return variant == "tensor" and down and lost_h != 0 and lost_w != 0
+
+
 def pictures(n, height, width):
     rng = np.random.default_rng(height * 10007 + width)
     yield rng.integers(0, 256, (n, height, width, 3), np.uint8)
@@ -62,7 +71,9 @@ def pictures(n, height, width):
 )
 def test_every_kernel_is_the_core(gpu, filter, first_pass, variant):
     for source, size in oracle.FRAME_SIZES:
-        if variant == "tiled" and (source, size) in TOO_LONG:
+        if variant != "plain" and (source, size) in TOO_LONG:
+            continue
+        if cannot(variant, source, size, first_pass):
             continue
         for batch in pictures(1, *source):
             expected = frames.resize(batch, size, filter=filter, first_pass=first_pass)
@@ -74,8 +85,58 @@ def test_every_kernel_is_the_core(gpu, filter, first_pass, variant):
 def test_video_sizes(gpu, first_pass):
     batch = next(pictures(1, 360, 640))
     expected = frames.resize(batch, (224, 224), first_pass=first_pass)
-    got = resized(batch, (224, 224), "bicubic", first_pass, "tiled")
+    for variant in ("tiled", "tensor"):
+        if not cannot(variant, (360, 640), (224, 224), first_pass):
+            got = resized(batch, (224, 224), "bicubic", first_pass, variant)
+            assert np.array_equal(got, expected)
+
+
+@pytest.mark.parametrize(
+    ("width", "shared"),
+    [(640, 101376), (1280, 101376), (1280, 232448), (2560, 232448), (3840, 232448)],
+)
+def test_tensor_tiles_of_wide_pictures(gpu, monkeypatch, width, shared):
+    """Bands of many steps, and tiles that get smaller until they fit."""
+    monkeypatch.setenv("CUEMU_SHARED", str(shared))  # of an RTX 30, and of an H200
+    batch = next(pictures(1, 40, width))
+    got = resized(batch, (70, 40), "lanczos", "horizontal", "tensor")
+    expected = frames.resize(batch, (70, 40), filter="lanczos", first_pass="horizontal")
     assert np.array_equal(got, expected)
+
+
+@pytest.mark.parametrize("pitch", [3 * 37, 3 * 37 + 1, 112, 128])
+@pytest.mark.parametrize("skip", [0, 1, 4, 16])
+def test_tensor_rows_start_anywhere(gpu, pitch, skip):
+    """Rows of 16 bytes travel as they are, and others pixel by pixel."""
+    rng = np.random.default_rng(pitch)
+    n_byte = skip + 22 * pitch + 3 * 37  # memory ends with the last pixel
+    memory = gpu_array(gpu, rng.integers(0, 256, n_byte, np.uint8))
+    rows = np.lib.stride_tricks.as_strided(
+        memory.memory[skip:], (23, 37, 3), (pitch, 3, 1)
+    )
+    got = resized(memory.view(rows), (17, 19), "bicubic", "horizontal", "tensor")
+    expected = frames.resize(rows.copy(), (17, 19), first_pass="horizontal")
+    assert np.array_equal(got.memory, expected)
+
+
+def test_frames_that_are_upside_down(gpu):
+    """Rows may follow one another downwards in memory."""
+    memory = gpu_array(gpu, next(pictures(1, 40, 64))[0])
+    flipped = memory.view(memory.memory[::-1])
+    for variant in VARIANTS:
+        got = resized(flipped, (19, 23), "bicubic", "horizontal", variant)
+        expected = frames.resize(memory.memory[::-1].copy(), (19, 23))
+        assert np.array_equal(got.memory, expected)
+
+
+def test_tensor_cores_go_across_first_and_are_of_new_devices(gpu, monkeypatch):
+    batch = next(pictures(1, 40, 30))
+    with pytest.raises(ValueError, match="out of range"):
+        resized(batch, (10, 10), "bicubic", "vertical", "tensor")
+    monkeypatch.setenv("CUEMU_ARCH", "75")
+    forget()
+    with pytest.raises(ValueError, match="out of range"):
+        resized(batch, (10, 10), "bicubic", "horizontal", "tensor")
 
 
 def test_what_fits_no_tile_is_made_by_the_plain_kernels(gpu):
@@ -108,6 +169,8 @@ def test_any_size(gpu, h, w, new_h, new_w, filter, first_pass, variant, skip, se
         np.lib.stride_tricks.as_strided(rows, (2, h, w, 3), (*rows.strides[:2], 3, 1))
     )
     size = (new_h, new_w)
+    if cannot(variant, (h, w), size, first_pass):
+        first_pass = "horizontal"
     host = np.ascontiguousarray(view.memory)
     expected = frames.resize(host, size, filter=filter, first_pass=first_pass)
     got = resized(view, size, filter, first_pass, variant)
@@ -129,8 +192,9 @@ def test_threads_may_run_in_any_order(gpu, monkeypatch, order, first_pass):
     batch = next(pictures(1, 61, 83))
     expected = frames.resize(batch, (37, 29), first_pass=first_pass)
     for variant in VARIANTS:
-        got = resized(batch, (37, 29), "bicubic", first_pass, variant)
-        assert np.array_equal(got, expected)
+        if not cannot(variant, (61, 83), (37, 29), first_pass):
+            got = resized(batch, (37, 29), "bicubic", first_pass, variant)
+            assert np.array_equal(got, expected)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -179,6 +243,8 @@ def test_yuv_is_the_decoders_conversion(gpu, matrix, full, nv12):
         for first_pass in ("horizontal", "vertical"):
             expected = frames.resize(rgb, (9, 14), first_pass=first_pass)
             for variant in VARIANTS:
+                if cannot(variant, (height, width), (9, 14), first_pass):
+                    continue
                 got = resized(source, (9, 14), "bicubic", first_pass, variant)
                 assert np.array_equal(got, expected), (height, width, variant)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import multiprocessing
 import os
 import subprocess
@@ -107,6 +108,23 @@ def test_an_image_for_other_devices_is_refused_with_its_name(
     )
     with pytest.warns(FallbackWarning, match="no kernels for device 0"):
         assert np.array_equal(run("auto"), EXACT)
+
+
+def test_a_packed_image_is_unpacked_and_a_torn_one_is_named(gpu, monkeypatch, tmp_path):
+    packed = tmp_path / "kernels.fatbin.xz"
+    image = Path(os.environ["PHASEFUSION_CUDA_IMAGE"]).read_bytes()
+    packed.write_bytes(lzma.compress(image))
+    monkeypatch.setenv("PHASEFUSION_CUDA_IMAGE", str(packed))
+    assert np.array_equal(run(), EXACT)
+    for torn in (lzma.compress(image)[:-20], b"not xz at all"):
+        packed.write_bytes(torn)
+        forget()
+        with pytest.raises(BackendUnavailableError, match=r"xz: the file is torn"):
+            run()
+    monkeypatch.setitem(sys.modules, "lzma", None)
+    forget()
+    with pytest.raises(BackendUnavailableError, match="built without lzma"):
+        run()
 
 
 def test_no_kernels_at_all(gpu, monkeypatch, tmp_path):

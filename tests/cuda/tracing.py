@@ -16,6 +16,7 @@ class Line:
     requests: int = 0
     cost: int = 0  # sectors of global memory, wavefronts of shared memory
     n_byte: int = 0
+    n_line: int = 0  # of 128 bytes, of global memory
 
     @property
     def per_request(self) -> float:
@@ -29,6 +30,7 @@ class Report:
     races: set[str] = field(default_factory=set)
     shared: dict[str, Line] = field(default_factory=lambda: defaultdict(Line))
     global_: dict[str, Line] = field(default_factory=lambda: defaultdict(Line))
+    products: int = 0  # of matrices, by tensor cores
 
     def of(self, kind: str, file: str, text: str, folder: Path) -> Line:
         """The sum over the lines of a file that hold a text."""
@@ -41,6 +43,7 @@ class Report:
                 found.requests += line.requests
                 found.cost += line.cost
                 found.n_byte += line.n_byte
+                found.n_line += line.n_line
         return found
 
 
@@ -60,14 +63,17 @@ def collect(library: Path) -> Report:
     for place, line in zip(places, tool.stdout.splitlines(), strict=True):
         path, _, number = line.split(" ")[0].rpartition(":")
         names[place] = f"{Path(path).name}:{number}"
-    report = Report()
+    counter = ctypes.c_ulonglong.in_dll(opened, "cuemu_n_mma")
+    report = Report(products=counter.value)
+    counter.value = 0
     for kind, place, *counts in rows:
         if kind == "race":
             report.races.add(names[place])
             continue
-        requests, cost, n_byte = map(int, counts)
+        requests, cost, n_byte, n_line = map(int, counts)
         line = (report.shared if kind == "shared" else report.global_)[names[place]]
         line.requests += requests
         line.cost += cost
         line.n_byte += n_byte
+        line.n_line += n_line
     return report

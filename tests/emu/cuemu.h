@@ -25,6 +25,7 @@ CUEMU_TLS cuemu_thread *cuemu_current;
 CUEMU_TLS cuemu_dim3 cuemu_block_id, cuemu_block_dim, cuemu_grid_dim;
 
 extern "C" {
+extern unsigned long long cuemu_n_mma; /* products of matrices so far */
 unsigned char *cuemu_shared(void);
 void cuemu_block_barrier(int line);
 void cuemu_warp_barrier(unsigned mask, int line);
@@ -54,6 +55,14 @@ struct uint4 {
 };
 
 /* One access of 16 bytes, as on the device; the fields would be four. */
+static inline void
+pf_store_uint4(uint4 *p, const uint4 &v)
+{
+    typedef unsigned words __attribute__((vector_size(16)));
+
+    *reinterpret_cast<words *>(p) = words{v.x, v.y, v.z, v.w};
+}
+
 static inline uint4
 pf_load_uint4(const uint4 *p)
 {
@@ -130,29 +139,35 @@ atomicMax(T *to, T value)
 /* mma.sync.m16n8k32, row.col, 32-bit sums of 8-bit products, fragments as the PTX
  * manual lays them out: lane = 4 * group + quad. b is unsigned; a is signed or not. */
 template <bool SIGNED>
-static inline void
+CUEMU_ATOMIC static void
 cuemu_mma(int *sum, const unsigned *a, const unsigned *b, int line)
 {
     const unsigned lane = cuemu_current->linear & 31u;
+    const size_t lane_words = (size_t)(cuemu_lane_words(1) - cuemu_lane_words(0));
+    const unsigned *all = cuemu_lane_words(0);
     unsigned *mine = cuemu_lane_words(lane);
 
     std::memcpy(mine, a, 4 * sizeof *a);
     std::memcpy(mine + 4, b, 2 * sizeof *b);
     cuemu_warp_barrier(0xffffffffu, line);
+    cuemu_n_mma += lane == 0;
     for (unsigned i = 0; i < 4; i++) {
         const unsigned row = (lane >> 2) + 8 * (i >> 1);
         const unsigned column = (lane & 3u) * 2 + (i & 1u);
+        const unsigned *of_a = all + (row & 7u) * 4 * lane_words + (row >> 3);
+        const unsigned *of_b = all + column * 4 * lane_words + 4;
 
-        for (unsigned k = 0; k < 32; k++) {
-            const unsigned quad = (k & 15u) / 4;
-            const unsigned shift = 8 * (k & 3u);
-            const unsigned from_a =
-                    cuemu_lane_words((row & 7u) * 4 + quad)[(k >> 4) * 2 + (row >> 3)];
-            const unsigned from_b = cuemu_lane_words(column * 4 + quad)[4 + (k >> 4)];
-            const unsigned char byte_a = (unsigned char)(from_a >> shift);
-            const int value = SIGNED ? (int)(signed char)byte_a : (int)byte_a;
+        for (unsigned k = 0; k < 32; k += 4) { /* four bytes of one lane */
+            const size_t quad = (k & 15u) / 4 * lane_words;
+            const unsigned word_a = of_a[quad + (k >> 4) * 2];
+            const unsigned word_b = of_b[quad + (k >> 4)];
 
-            sum[i] += value * (int)(from_b >> shift & 255u);
+            for (unsigned shift = 0; shift < 32; shift += 8) {
+                const unsigned char byte_a = (unsigned char)(word_a >> shift);
+                const int value = SIGNED ? (int)(signed char)byte_a : (int)byte_a;
+
+                sum[i] += value * (int)(word_b >> shift & 255u);
+            }
         }
     }
     cuemu_warp_barrier(0xffffffffu, line);

@@ -7,6 +7,8 @@
  *   CUEMU_ORDER              see scheduler.h
  *   CUEMU_DEVICES=n          devices (1);  CUEMU_ARCH=90  their compute capability
  *   CUEMU_LAZY=1             streams do nothing before somebody waits for them
+ *   CUEMU_TIMES=name:ms,..   what kernels take by the clock of events (0)
+ *   CUEMU_CAPTURING=1        every stream is being captured into a graph
  */
 #include "machine.h"
 #include "scheduler.h"
@@ -19,6 +21,7 @@
 namespace {
 
 std::recursive_mutex lock;
+double clock_ms;                   /* of what has run */
 std::vector<std::string> launches; /* "kernel stream" */
 
 std::map<std::string, kernel> &
@@ -32,7 +35,11 @@ void
 launch(const function &f, const cuemu_launch &how)
 {
     const char *wrong = cuemu_run(how);
+    const char *times = getenv("CUEMU_TIMES");
+    const std::string mine = f.what->name + ":";
+    const char *found = times == nullptr ? nullptr : strstr(times, mine.c_str());
 
+    clock_ms += found == nullptr ? 0.0 : atof(found + mine.size());
     if (wrong != nullptr) {
         fprintf(stderr, "cuemu: %s, block (%u, %u, %u): %s\n", f.what->name.c_str(),
                 cuemu_block_id.x, cuemu_block_id.y, cuemu_block_id.z, wrong);
@@ -474,7 +481,38 @@ cuEventRecord(void *handle, void *on)
         return INVALID_HANDLE;
     }
     stream *s = stream_of(on);
-    *static_cast<event *>(handle) = event{s, s->n_done + s->todo.size()};
+    event &e = *static_cast<event *>(handle);
+    const std::shared_ptr<double> at_ms = e.at_ms;
+    enqueue(on, [at_ms] { *at_ms = clock_ms; });
+    e.on = s;
+    e.after = s->n_done + s->todo.size();
+    return SUCCESS;
+}
+
+API
+cuEventElapsedTime(float *milliseconds, void *begin, void *end)
+{
+    ENTER(cuEventElapsedTime)
+    const event &b = *static_cast<event *>(begin), &e = *static_cast<event *>(end);
+
+    if (b.on == nullptr || e.on == nullptr) {
+        return INVALID_HANDLE;
+    }
+    if (b.on->n_done < b.after || e.on->n_done < e.after) {
+        return NOT_READY;
+    }
+    *milliseconds = static_cast<float>(*e.at_ms - *b.at_ms);
+    return SUCCESS;
+}
+
+API
+cuStreamIsCapturing(void *handle, int *status)
+{
+    ENTER(cuStreamIsCapturing)
+    if (!is_stream(handle)) {
+        return INVALID_HANDLE;
+    }
+    *status = number("CUEMU_CAPTURING", 0);
     return SUCCESS;
 }
 
@@ -504,34 +542,21 @@ cuPointerGetAttribute(void *value, int attribute, uintptr_t address)
 API
 cuGetErrorName(int code, const char **name)
 {
-    switch (code) {
-        case SUCCESS:
-            *name = "CUDA_SUCCESS";
-            return SUCCESS;
-        case INVALID_VALUE:
-            *name = "CUDA_ERROR_INVALID_VALUE";
-            return SUCCESS;
-        case OUT_OF_MEMORY:
-            *name = "CUDA_ERROR_OUT_OF_MEMORY";
-            return SUCCESS;
-        case NO_DEVICE:
-            *name = "CUDA_ERROR_NO_DEVICE";
-            return SUCCESS;
-        case 209:
-            *name = "CUDA_ERROR_NO_BINARY_FOR_GPU";
-            return SUCCESS;
-        case INVALID_HANDLE:
-            *name = "CUDA_ERROR_INVALID_HANDLE";
-            return SUCCESS;
-        case ILLEGAL_ADDRESS:
-            *name = "CUDA_ERROR_ILLEGAL_ADDRESS";
-            return SUCCESS;
-        case LAUNCH_FAILED:
-            *name = "CUDA_ERROR_LAUNCH_FAILED";
-            return SUCCESS;
-        default:
-            return INVALID_VALUE;
-    }
+    static const std::map<int, const char *> names = {
+            {SUCCESS, "CUDA_SUCCESS"},
+            {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
+            {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
+            {NO_DEVICE, "CUDA_ERROR_NO_DEVICE"},
+            {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+            {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE"},
+            {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+            {CONTEXT_IS_DESTROYED, "CUDA_ERROR_CONTEXT_IS_DESTROYED"},
+            {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
+    };
+    const auto found = names.find(code);
+
+    *name = found == names.end() ? nullptr : found->second;
+    return found == names.end() ? INVALID_VALUE : SUCCESS;
 }
 
 API

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ enum code {
     NOT_FOUND = 500,
     NOT_READY = 600,
     ILLEGAL_ADDRESS = 700,
+    CONTEXT_IS_DESTROYED = 709,
     LAUNCH_FAILED = 719
 };
 
@@ -53,6 +55,7 @@ struct stream {
 struct event {
     stream *on = nullptr;
     unsigned long long after = 0;
+    std::shared_ptr<double> at_ms = std::make_shared<double>(0.0);
 };
 
 /* Addresses and sizes. */

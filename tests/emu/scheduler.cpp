@@ -17,6 +17,7 @@
 
 thread_local cuemu_thread *cuemu_current;
 thread_local cuemu_dim3 cuemu_block_id, cuemu_block_dim, cuemu_grid_dim;
+unsigned long long cuemu_n_mma;
 
 namespace {
 

@@ -8,9 +8,9 @@
  * which the threads ran.
  *
  * counts: for each place in the code the requests (one instruction of one warp) and
- * what they cost: sectors of 32 bytes of global memory, or wavefronts of shared memory
- * (the most different words that fall into one bank). Lanes are matched by how often
- * each has come to the place since the last barrier of the block.
+ * what they cost: sectors of 32 bytes and lines of 128 of global memory, or wavefronts
+ * of shared memory (the most different words that fall into one bank). Lanes are
+ * matched by how often each has come to the place since the last barrier of the block.
  *
  * CUEMU_COUNT_EVERY=n counts every n-th block alone. */
 #include "scheduler.h"
@@ -43,7 +43,7 @@ struct access {
     unsigned n_byte;
 };
 struct total {
-    unsigned long long n_request = 0, cost = 0, n_byte = 0;
+    unsigned long long n_request = 0, cost = 0, n_byte = 0, n_line = 0;
 };
 
 std::vector<shadow> shadows;
@@ -74,16 +74,17 @@ library_base()
 }
 
 unsigned long long
-count_sectors(const std::vector<access> &lanes)
+count_pieces(const std::vector<access> &lanes, unsigned size)
 {
-    std::set<uintptr_t> sectors;
+    std::set<uintptr_t> pieces;
 
     for (const access &a : lanes) {
-        for (uintptr_t s = a.address / 32; s <= (a.address + a.n_byte - 1) / 32; s++) {
-            sectors.insert(s);
+        for (uintptr_t s = a.address / size; s <= (a.address + a.n_byte - 1) / size;
+                s++) {
+            pieces.insert(s);
         }
     }
-    return sectors.size();
+    return pieces.size();
 }
 
 unsigned long long
@@ -114,7 +115,8 @@ finish_stretch()
 
             t.n_request++;
             t.cost += shared != 0 ? count_wavefronts(request.second)
-                                  : count_sectors(request.second);
+                                  : count_pieces(request.second, 32);
+            t.n_line += shared != 0 ? 0 : count_pieces(request.second, 128);
             for (const access &a : request.second) {
                 t.n_byte += a.n_byte;
             }
@@ -227,9 +229,9 @@ cuemu_trace_block_end(void)
 
 extern "C" {
 
-/* "race place", "shared place requests wavefronts bytes", "global place requests
- * sectors bytes", one a line; places are offsets into this library. Then everything is
- * forgotten. */
+/* "race place", "shared place requests wavefronts bytes 0", "global place requests
+ * sectors bytes lines", one a line; places are offsets into this library. Then
+ * everything is forgotten. */
 __attribute__((visibility("default"))) const char *
 cuemu_trace_report(void)
 {
@@ -242,10 +244,10 @@ cuemu_trace_report(void)
         text += line;
     }
     for (const auto &t : totals) {
-        snprintf(line, sizeof line, "%s %#zx %llu %llu %llu\n",
+        snprintf(line, sizeof line, "%s %#zx %llu %llu %llu %llu\n",
                 t.first.second != 0 ? "shared" : "global",
                 static_cast<size_t>(t.first.first), t.second.n_request, t.second.cost,
-                t.second.n_byte);
+                t.second.n_byte, t.second.n_line);
         text += line;
     }
     races.clear();

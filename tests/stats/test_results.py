@@ -128,6 +128,7 @@ def test_a_result_is_one_line_and_a_table(name):
     made = WHOLE[name](data(7))
     assert isinstance(made, Result)
     assert "\n" not in str(made)
+    assert len(str(made)) < 600
     assert str(made).startswith(type(made).__name__)
     table = made._repr_html_()
     assert table.count("<tr>") == table.count("</tr>") >= 2
@@ -158,4 +159,4 @@ def test_text_in_a_table_is_no_markup():
 
     made = Odd("<b>\n", {"x": 1})
     assert "&lt;b&gt;" in made._repr_html_()
-    assert str(made) == "Odd(name=<b>, parts=1 entries: x)"
+    assert str(made) == "Odd(name=<b>, parts=1 entry: x)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from phasefusion._results import Result, table_html
 from phasefusion.report.items import Column
 from phasefusion.report.sections import UNDEFINED, Section, percent
 from phasefusion.stats import ClusteredMean, discordant, mcnemar
@@ -22,8 +24,8 @@ Kind: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class FigureTable:
+@dataclass(frozen=True, slots=True, repr=False)
+class FigureTable(Result):
     """One table of a figure.
 
     Attributes
@@ -44,6 +46,13 @@ class FigureTable:
     rows: tuple[tuple[Any, ...], ...]
     note: str = ""
     printed: int | None = None
+
+    def _repr_html_(self) -> str:
+        made = _section(self.to_dict())
+        return (
+            f"<h4>{html.escape(made.title)}</h4>{table_html(made.columns, made.rows)}"
+            f"<p><small>{html.escape(made.note)}</small></p>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as JSON values, a row being an object."""
