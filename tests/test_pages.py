@@ -36,7 +36,7 @@ DATA = {"text", "json", "yaml", "toml", "toctree"}
 #: What stands for something of the reader's own.
 STAND_INS = {"path-or-id": str(tinyvlm.model_dir())}
 #: Pages that begin with runs/a and runs/b there.
-SPEAK_OF_RUNS = {"records", "report"}
+SPEAK_OF_RUNS = {"records", "report", "stableeval"}
 PROGRAMS = {
     "phasefusion": "phasefusion",
     "torchrun": "torch.distributed.run",
