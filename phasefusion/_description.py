@@ -29,7 +29,7 @@ def describe_scorer(scorer: object) -> dict[str, Any]:
     Warns
     -----
     FallbackWarning
-        If that source cannot be read.
+        If no such code is reached.
     """
     described = getattr(scorer, "describe", None)
     kind = type(scorer)
@@ -39,9 +39,9 @@ def describe_scorer(scorer: object) -> dict[str, Any]:
         found.setdefault("source", code_hash(scorer))
     if "source" in found and found["source"] is None:
         warn(
-            f"the source of {found.get('model') or name} cannot be read, so that a run "
-            "goes on even if it has changed; keep it in a file, or say what identifies "
-            "it (describe() of a class, content= of wrap)",
+            f"nothing of {found.get('model') or name} is known, so that a run goes on "
+            "even if it has changed; say what identifies it (describe() of a class, "
+            "content= of wrap)",
             FallbackWarning,
         )
     return on_any_device(found)

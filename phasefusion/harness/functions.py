@@ -76,7 +76,6 @@ class FunctionScorer:
         module = getattr(function, "__module__", type(function).__module__)
         self._name = name or f"{module}.{own}"
         self._content = content
-        self._source = code_hash(function) if content is None else None
 
     def score(
         self,
@@ -192,7 +191,7 @@ class FunctionScorer:
             "model": self._name,
             "returns": self._returns,
             **(
-                {"source": self._source}
+                {"source": code_hash(self._function)}
                 if self._content is None
                 else {"content": self._content}
             ),
