@@ -12,9 +12,19 @@ meson=${MESON:-meson}
 ninja=${NINJA:-ninja}
 
 machine=$(uname -m)
-if [ "$machine" = x86_64 ] && ! nasm -v >/dev/null 2>&1; then
-    echo "wheel: the decoders' fast paths need the assembler nasm:" \
-        "apt-get install nasm (PyPI's package of that name is another program)" >&2
+missing=
+need() { command -v "$1" >/dev/null 2>&1 || missing="$missing $2"; }
+need cc "gcc libc6-dev"
+need make make
+need pkg-config pkg-config
+need dpkg-source dpkg-dev
+# Without the assembler the decoders are several times slower. PyPI's nasm is another one.
+if [ "$machine" = x86_64 ] && ! nasm -v 2>/dev/null | grep -q '^NASM version'; then
+    missing="$missing nasm"
+fi
+printf '#include <zlib.h>\n' | cc -E - >/dev/null 2>&1 || missing="$missing zlib1g-dev"
+if [ -n "$missing" ]; then
+    echo "wheel: these packages are missing: apt-get install$missing" >&2
     exit 1
 fi
 stamp=$( (cat "$0" "$here/ffmpeg.options" "$sources"/*.dsc; cc --version;
