@@ -27,7 +27,9 @@ import make
 
 LEFT_OUT = {"wmv.wmv", "prores.mov"}
 WANTED = {"h264", "hevc", "vp8", "vp9", "libdav1d", "mpeg4", "mpeg2video", "mjpeg"}
-FOREIGN = re.compile(r"/lib(av|sw|postproc|dav1d|x26|vpx|aom|svtav1|va|vdpau|drm)[a-z]*")
+FOREIGN = re.compile(
+    r"/lib(av|sw|postproc|dav1d|x26|vpx|aom|svtav1|va|vdpau|drm)[a-z]*"
+)
 OLDEST_NUMPY = {(3, 11): "2.0.*", (3, 12): "2.0.*", (3, 13): "2.1.*"}
 SUBRIP = "1\n00:00:00,100 --> 00:00:01,000\nfirst <i>line</i>\n\n"
 SUBRIP += "2\n00:00:01,000 --> 00:00:02,000\nsecond\n"
@@ -56,9 +58,7 @@ def made_clips(folder: Path) -> Path:
         source = [] if name.startswith("alone") else ["-i", folder / "h264.mp4"]
         copied = ["-c:v", "copy"] if source else []
         if not (folder / name).exists():
-            make.ffmpeg(
-                *source, "-i", lines, *copied, "-c:s", codec, folder / name
-            )
+            make.ffmpeg(*source, "-i", lines, *copied, "-c:s", codec, folder / name)
     return folder
 
 

@@ -199,7 +199,9 @@ def check(wheel: Path, libraries: Path) -> None:
     run(sys.executable, "-m", "twine", "check", "--strict", wheel)
     shown = run(sys.executable, "-m", "auditwheel", "show", wheel)
     tag = re.search(r'"(manylinux_\w+)"', shown)
-    print(f"wheel: {wheel}, {wheel.stat().st_size / 1e6:.2f} MB, sha256 {sha256(wheel)}")
+    print(
+        f"wheel: {wheel}, {wheel.stat().st_size / 1e6:.2f} MB, sha256 {sha256(wheel)}"
+    )
     print(f"wheel: {tag[1] if tag else 'no manylinux tag'}; abi3audit and twine agree")
     for name, n_byte in sorted(about.items()):
         print(f"wheel: {n_byte / 1e6:6.2f} MB  {name}")
