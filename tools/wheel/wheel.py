@@ -5,8 +5,8 @@
 FOLDER of the libraries is what ``libraries.sh`` made, that of the sources what
 ``sources.sh`` fetched. Beside the wheel, OUT gets the source archive of phasefusion and
 ``sources/``, an archive of what the libraries were built from: who passes the wheel on
-passes that on with it. SOURCE_DATE_EPOCH, by default the time of the last commit, is the
-time of every file in there.
+passes that on with it. SOURCE_DATE_EPOCH, by default the time of the last commit, is
+the time of every file in there.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def sha256(path: Path) -> str:
 
 
 def built(folder: Path, libraries: Path, when: str) -> Path:
-    """The plain wheel and the source archive, from a copy without old build trees."""
+    """Build the source archive, and from it the plain wheel."""
     run(
         *(sys.executable, "-m", "build", "--no-isolation", "-o", folder, ROOT),
         PKG_CONFIG_LIBDIR=str(libraries / "lib" / "pkgconfig"),
@@ -95,7 +95,7 @@ def source_files(sources: Path) -> list[Path]:
 
 
 def notice(files: list[Path]) -> str:
-    """What is inside, under which licence, and where its source is."""
+    """Say what is inside, under which licence, and where its source is."""
     lines = [f"{sha256(path)}  {path.name}" for path in files]
     options = (HERE / "ffmpeg.options").read_text()
     return f"""\
@@ -103,10 +103,10 @@ Libraries inside this wheel
 ===========================
 
 This wheel of phasefusion (Apache-2.0, see LICENSE) holds, in phasefusion.libs, shared
-libraries of FFmpeg: {", ".join(BUNDLED)}. They are free software under the
-GNU Lesser General Public License, version 2.1 or later (FFmpeg-LGPL-2.1.txt,
-FFmpeg-LICENSE.md); no part of FFmpeg under the GPL was built. libavcodec contains dav1d,
-under the two-clause BSD licence (dav1d-BSD-2-Clause.txt).
+libraries of FFmpeg: {", ".join(BUNDLED)}. They are free
+software under the GNU Lesser General Public License, version 2.1 or later
+(FFmpeg-LGPL-2.1.txt, FFmpeg-LICENSE.md); no part of FFmpeg under the GPL was built.
+libavcodec contains dav1d, under the two-clause BSD licence (dav1d-BSD-2-Clause.txt).
 
 They come without any warranty. You may replace them by other builds of the same
 versions: put these in place of the files in phasefusion.libs, under the same names.
@@ -118,11 +118,11 @@ included (SHA-256 of each file):
 
 {chr(10).join(lines)}
 
-The archive phasefusion-*-ffmpeg-sources.tar that goes with this wheel holds these files
-and the scripts and options that build them (tools/wheel in the source of phasefusion).
-Whoever passes on this wheel has to offer that archive in the same place. If you have got
-the wheel without it: the packages can be had from Debian's archive under the names above
-for as long as it keeps them (apt-get source).
+The archive phasefusion-*-ffmpeg-sources.tar that goes with this wheel holds these
+files, and the scripts and options that build them (tools/wheel in the source of
+phasefusion). Whoever passes on this wheel has to offer that archive in the same place.
+If you have got the wheel without it: the packages can be had from Debian's archive
+under the names above for as long as it keeps them (apt-get source).
 
 Options of the build
 --------------------
@@ -131,7 +131,7 @@ Options of the build
 
 
 def add_licences(wheel: Path, folder: Path, texts: dict[str, bytes]) -> Path:
-    """A copy of the wheel with these licence texts, and metadata that name them."""
+    """Copy the wheel with these licence texts, and metadata that name them."""
     made = folder / wheel.name
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(made, "w") as new:
         (record,) = (n for n in old.namelist() if n.endswith(".dist-info/RECORD"))
@@ -160,7 +160,7 @@ def add_licences(wheel: Path, folder: Path, texts: dict[str, bytes]) -> Path:
 
 
 def repaired(wheel: Path, folder: Path, libraries: Path, when: str) -> Path:
-    """The wheel with the libraries inside, and a tag of the oldest C library it runs on."""
+    """Put the libraries inside, and tag it by the oldest C library it runs on."""
     run(
         *(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", folder, wheel),
         LD_LIBRARY_PATH=str(libraries / "lib"),
@@ -199,17 +199,16 @@ def check(wheel: Path, libraries: Path) -> None:
     run(sys.executable, "-m", "twine", "check", "--strict", wheel)
     shown = run(sys.executable, "-m", "auditwheel", "show", wheel)
     tag = re.search(r'"(manylinux_\w+)"', shown)
-    print(
-        f"wheel: {wheel}, {wheel.stat().st_size / 1e6:.2f} MB, sha256 {sha256(wheel)}"
-    )
+    print(f"wheel: {wheel.name}, {wheel.stat().st_size / 1e6:.2f} MB")
+    print(f"wheel: SHA-256 {sha256(wheel)}")
     print(f"wheel: {tag[1] if tag else 'no manylinux tag'}; abi3audit and twine agree")
     for name, n_byte in sorted(about.items()):
         print(f"wheel: {n_byte / 1e6:6.2f} MB  {name}")
     print(
         "wheel: compiled GPU kernels are inside"
         if kernels
-        else "wheel: no compiled GPU kernels inside (no nvcc, or PHASEFUSION_CUDA=off); "
-        "NVRTC compiles the packaged sources where there is a GPU"
+        else "wheel: no compiled GPU kernels inside (no nvcc, or PHASEFUSION_CUDA=off);"
+        " NVRTC compiles the packaged sources where there is a GPU"
     )
 
 
