@@ -76,8 +76,8 @@ def digests(python: str | Path, folders: list[Path], **variables: str) -> Any:
 def environment(folder: Path, python: str, numpy: str, wheel: Path) -> Path:
     """A fresh environment with the wheel and that NumPy; its interpreter."""
     made = folder / "bin" / "python"
-    subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
-    install = [made, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    subprocess.run([python, "-I", "-m", "venv", "--clear", folder], check=True)
+    install = [made, "-I", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     subprocess.run([*install, f"numpy{numpy}", wheel], check=True)
     return made
 

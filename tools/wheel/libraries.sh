@@ -62,6 +62,8 @@ relocate
 
 echo "wheel: building FFmpeg (minutes)"
 cd "$work/ffmpeg"
+# FFmpeg 8 has no postproc left, and refuses an option that it does not know.
+grep -q postproc configure || options=$(echo "$options" | sed '/postproc/d')
 PKG_CONFIG_LIBDIR=$work/stage$prefix/lib/pkgconfig run configure ./configure \
     --prefix=$prefix --pkg-config-flags=--static --extra-cflags="$flags" \
     --extra-ldflags="$ldflags" $options

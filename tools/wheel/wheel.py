@@ -161,8 +161,10 @@ def add_licences(wheel: Path, folder: Path, texts: dict[str, bytes]) -> Path:
 
 def repaired(wheel: Path, folder: Path, libraries: Path, when: str) -> Path:
     """Put the libraries inside, and tag it by the oldest C library it runs on."""
+    command = [sys.executable, "-m", "auditwheel", "repair", "-z", "9", "-w", folder]
     run(
-        *(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", folder, wheel),
+        *command,
+        wheel,
         LD_LIBRARY_PATH=str(libraries / "lib"),
         SOURCE_DATE_EPOCH=when,
     )
@@ -189,9 +191,12 @@ def source_archive(path: Path, files: list[Path], when: int) -> None:
 def check(wheel: Path, libraries: Path) -> None:
     """Only the libraries of this build are inside, all of them, and the ABI holds."""
     with zipfile.ZipFile(wheel) as held:
-        inside = {Path(n).name for n in held.namelist() if ".libs/" in n}
         kernels = [n for n in held.namelist() if n.endswith("kernels.fatbin")]
-        about = {n: held.getinfo(n).file_size for n in held.namelist() if ".libs/" in n}
+        inside = {
+            Path(entry.filename).name: entry.file_size
+            for entry in held.infolist()
+            if ".libs/" in entry.filename and not entry.is_dir()
+        }
     names = sorted(name.split("-", 1)[0] for name in inside)
     if names != sorted(BUNDLED):
         raise SystemExit(f"wheel: it holds the libraries {names}, not {BUNDLED}")
@@ -202,7 +207,7 @@ def check(wheel: Path, libraries: Path) -> None:
     print(f"wheel: {wheel.name}, {wheel.stat().st_size / 1e6:.2f} MB")
     print(f"wheel: SHA-256 {sha256(wheel)}")
     print(f"wheel: {tag[1] if tag else 'no manylinux tag'}; abi3audit and twine agree")
-    for name, n_byte in sorted(about.items()):
+    for name, n_byte in sorted(inside.items()):
         print(f"wheel: {n_byte / 1e6:6.2f} MB  {name}")
     print(
         "wheel: compiled GPU kernels are inside"
