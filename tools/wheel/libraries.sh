@@ -64,8 +64,15 @@ echo "wheel: building FFmpeg (minutes)"
 cd "$work/ffmpeg"
 # FFmpeg 8 has no postproc left, and refuses an option that it does not know.
 grep -q postproc configure || options=$(echo "$options" | sed '/postproc/d')
+# hypot alone would ask for a C library of 2022; its older name is the same function.
+cat > older_names.h <<'H'
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__ASSEMBLER__)
+__asm__(".symver hypot,hypot@GLIBC_2.2.5");
+#endif
+H
 PKG_CONFIG_LIBDIR=$work/stage$prefix/lib/pkgconfig run configure ./configure \
-    --prefix=$prefix --pkg-config-flags=--static --extra-cflags="$flags" \
+    --prefix=$prefix --pkg-config-flags=--static \
+    --extra-cflags="$flags -include older_names.h" \
     --extra-ldflags="$ldflags" $options
 if ! grep -q '^#define FFMPEG_LICENSE "LGPL version 2.1 or later"$' config.h; then
     echo "wheel: the licence of this configuration is not LGPL 2.1 or later" >&2

@@ -71,6 +71,8 @@ def built(folder: Path, libraries: Path, when: str) -> Path:
     run(
         *(sys.executable, "-m", "build", "--no-isolation", "-o", folder, ROOT),
         PKG_CONFIG_LIBDIR=str(libraries / "lib" / "pkgconfig"),
+        # Python's own linker command may name folders of this machine.
+        LDSHARED=f"{os.environ.get('CC', 'cc')} -pthread -shared",
         LDFLAGS=f"{os.environ.get('LDFLAGS', '')} -Wl,-s -Wl,--build-id=none",
         SOURCE_DATE_EPOCH=when,
     )
