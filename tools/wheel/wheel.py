@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import gzip
 import hashlib
 import os
 import re
@@ -66,16 +67,52 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def built(folder: Path, libraries: Path, when: str) -> Path:
-    """Build the source archive, and from it the plain wheel."""
+def plain(info: tarfile.TarInfo, when: int) -> tarfile.TarInfo:
+    """Take out of an archive's entry who made it, and when."""
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    info.mtime, info.pax_headers = when, {}
+    info.mode = 0o755 if info.isdir() or info.mode & 0o100 else 0o644
+    return info
+
+
+def sdist(folder: Path, when: int) -> Path:
+    """Build the source archive, the same whenever it is built."""
+    made = folder / "made"
+    run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "-o", made, ROOT)
+    (first,) = made.glob("*.tar.gz")
+    last = folder / first.name
+    with (
+        tarfile.open(first) as old,
+        last.open("wb") as file,
+        gzip.GzipFile("", "wb", 9, file, mtime=when) as packed,
+        tarfile.open(fileobj=packed, mode="w") as new,
+    ):
+        for entry in sorted(old.getmembers(), key=lambda entry: entry.name):
+            new.addfile(plain(entry, when), old.extractfile(entry))
+    return last
+
+
+def built(source: Path, folder: Path, libraries: Path, when: int) -> Path:
+    """Build the plain wheel from the source archive, in a folder of its own.
+
+    It is the same one each time: nvcc derives names inside the kernels from it.
+    """
+    work = libraries.parent / "source"
+    shutil.rmtree(work, ignore_errors=True)
+    with tarfile.open(source) as archive:
+        archive.extractall(work, filter="data")
+    (root,) = work.iterdir()
     run(
-        *(sys.executable, "-m", "build", "--no-isolation", "-o", folder, ROOT),
+        *(sys.executable, "-m", "build", "--wheel", "--no-isolation"),
+        *("-o", folder, root),
         PKG_CONFIG_LIBDIR=str(libraries / "lib" / "pkgconfig"),
         # Python's own linker command may name folders of this machine.
         LDSHARED=f"{os.environ.get('CC', 'cc')} -pthread -shared",
         LDFLAGS=f"{os.environ.get('LDFLAGS', '')} -Wl,-s -Wl,--build-id=none",
-        SOURCE_DATE_EPOCH=when,
+        SOURCE_DATE_EPOCH=str(when),
     )
+    shutil.rmtree(work)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -132,6 +169,14 @@ Options of the build
 {options}"""
 
 
+def readable(name: str) -> zipfile.ZipInfo:
+    """Describe a file that everybody may read; auditwheel sets its time."""
+    info = zipfile.ZipInfo(name)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.external_attr = 0o100644 << 16
+    return info
+
+
 def add_licences(wheel: Path, folder: Path, texts: dict[str, bytes]) -> Path:
     """Copy the wheel with these licence texts, and metadata that name them."""
     made = folder / wheel.name
@@ -154,43 +199,36 @@ def add_licences(wheel: Path, folder: Path, texts: dict[str, bytes]) -> Path:
         held |= {f"{about}licenses/{name}": text for name, text in texts.items()}
         lines = []
         for name, data in held.items():
-            new.writestr(old.NameToInfo.get(name, name), data, zipfile.ZIP_DEFLATED)
+            new.writestr(readable(name), data)
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest())
             lines.append(f"{name},sha256={digest.decode().rstrip('=')},{len(data)}\n")
-        new.writestr(record, "".join([*lines, f"{record},,\n"]))
+        new.writestr(readable(record), "".join([*lines, f"{record},,\n"]))
     return made
 
 
-def repaired(wheel: Path, folder: Path, libraries: Path, when: str) -> Path:
+def repaired(wheel: Path, folder: Path, libraries: Path, when: int) -> Path:
     """Put the libraries inside, and tag it by the oldest C library it runs on."""
     command = [sys.executable, "-m", "auditwheel", "repair", "-z", "9", "-w", folder]
     run(
         *command,
         wheel,
         LD_LIBRARY_PATH=str(libraries / "lib"),
-        SOURCE_DATE_EPOCH=when,
+        SOURCE_DATE_EPOCH=str(when),
     )
     (made,) = folder.glob("*.whl")
     return made
 
 
 def source_archive(path: Path, files: list[Path], when: int) -> None:
-    """One archive of the source packages and of what builds them."""
-
-    def plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
-        info.uid = info.gid = 0
-        info.uname = info.gname = ""
-        info.mtime, info.mode = when, 0o755 if info.mode & 0o100 else 0o644
-        return info
-
+    """Put the source packages, and what builds them, into one archive."""
     root = path.name.removesuffix(".tar")
-    scripts = sorted(p for p in HERE.iterdir() if p.is_file())
+    scripts = [file for file in HERE.iterdir() if file.is_file()]
     with tarfile.open(path, "w") as archive:
-        for file in sorted([*files, *scripts]):
-            archive.add(file, f"{root}/{file.name}", filter=plain)
+        for file in sorted([*files, *scripts], key=lambda file: file.name):
+            archive.add(file, f"{root}/{file.name}", filter=lambda i: plain(i, when))
 
 
-def check(wheel: Path, libraries: Path) -> None:
+def check(wheel: Path) -> None:
     """Only the libraries of this build are inside, all of them, and the ABI holds."""
     with zipfile.ZipFile(wheel) as held:
         kernels = [n for n in held.namelist() if n.endswith("kernels.fatbin")]
@@ -233,16 +271,18 @@ def main() -> None:
     for path in sorted((libraries / "licences").iterdir()):
         texts[path.name] = path.read_bytes()
     with tempfile.TemporaryDirectory() as name:
-        plain, full, last = (Path(name) / part for part in ("plain", "full", "last"))
-        full.mkdir()
-        wheel = built(plain, libraries, str(when))
-        wheel = add_licences(wheel, full, texts)
-        wheel = repaired(wheel, last, libraries, str(when))
-        check(wheel, libraries)
+        steps = [Path(name) / part for part in ("source", "built", "full", "last")]
+        for folder in steps:
+            folder.mkdir()
+        source = sdist(steps[0], when)
+        wheel = built(source, steps[1], libraries, when)
+        wheel = add_licences(wheel, steps[2], texts)
+        wheel = repaired(wheel, steps[3], libraries, when)
+        check(wheel)
         (out / "sources").mkdir(parents=True, exist_ok=True)
         for old in [*out.glob("*.whl"), *out.glob("*.tar.gz"), *out.glob("sources/*")]:
             old.unlink()
-        for made in (wheel, *plain.glob("*.tar.gz")):
+        for made in (wheel, source):
             shutil.move(made, out / made.name)
     version = wheel.name.split("-")[1]
     source_archive(
