@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy
+
 from phasefusion import PhaseGrid, _video
 from phasefusion.errors import PhaseFusionError
 from phasefusion.subtitles import read_subtitles
@@ -78,6 +80,7 @@ def main() -> None:
                 "subtitles": outcome(subtitles, path),
             }
     made = {
+        "numpy": numpy.__version__,
         "versions": ffmpeg_versions(),
         "parts": _video.ffmpeg_parts(),
         "libraries": libraries(),

@@ -123,13 +123,14 @@ def main() -> None:
         asked = "import sys; print(*sys.version_info[:2])"
         text = subprocess.check_output([python, "-c", asked], text=True)
         version = tuple(map(int, text.split()))
-        for numpy in (f"=={OLDEST_NUMPY.get(version, '2.*')}", ">=2.0"):
-            venv = folder / f"venv-{version[0]}.{version[1]}-{numpy.strip('=<>.*')}"
+        oldest = f"=={OLDEST_NUMPY.get(version, '2.*')}"
+        for age, numpy in (("oldest", oldest), ("newest", ">=2.0")):
+            venv = folder / f"venv-{version[0]}.{version[1]}-{age}"
             installed = environment(venv, python, numpy, wheel)
             theirs = digests(installed, clips, PATH="/usr/bin:/bin")
             wrong = differences(ours, theirs)
             failed = failed or bool(wrong)
-            what = f"Python {version[0]}.{version[1]}, numpy{numpy}"
+            what = f"Python {version[0]}.{version[1]}, NumPy {theirs['numpy']}"
             print(f"{what}: {'FAILED' if wrong else 'the same'}", *wrong, sep="\n  ")
     sys.exit(failed)
 
