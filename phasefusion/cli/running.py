@@ -396,7 +396,7 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
     )
 )
 def report(
-    run: Annotated[Path, typer.Argument(help="Run folder.")],
+    run: Annotated[Path, typer.Argument(help="Run folder, or pass file.")],
     save: Annotated[
         Path | None,
         typer.Option(help="Folder for report.json and report.md (the run's)."),
@@ -429,6 +429,7 @@ def report(
 def _show_report(
     run: Path, folder: Path | None, as_json: bool, page: dict[str, Any] | None = None
 ) -> None:
+    from phasefusion.records.files import passes_path
     from phasefusion.report import report as make_report
     from phasefusion.report.headline import missing_sentence
 
@@ -438,7 +439,7 @@ def _show_report(
         print(f"phasefusion: warning: {missing}", file=sys.stderr)
     paths: tuple[Path, ...] = ()
     try:
-        paths = made.save(folder or run)
+        paths = made.save(folder or passes_path(run).parent)
     except RecordError as error:  # a run that may only be read can be reported too
         if folder is not None:
             raise

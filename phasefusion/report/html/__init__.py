@@ -12,7 +12,8 @@ from typing import Any
 import orjson
 
 from phasefusion.errors import RecordError, UsageError
-from phasefusion.records import read_passes, read_run
+from phasefusion.records import read_passes
+from phasefusion.records.files import described_run, passes_path
 from phasefusion.report.headline import headline
 from phasefusion.report.html.data import heat_maps, page_data
 from phasefusion.report.html.plots import plots
@@ -47,7 +48,7 @@ def write_html(
     numbers : mapping
         `Report.numbers` of the same run.
     folder : str or Path, optional
-        Where the file goes; the run folder by default.
+        Where the file goes; the folder of the passes by default.
     questions : str or Path, optional
         The question file; by default the one that the run names, where it still lies
         there. Without it questions are shown by their ids, and no frames.
@@ -78,8 +79,8 @@ def write_html(
         if value < 0:
             raise UsageError(f"{name} is {value}; it must be at least 0")
     run = Path(run)
-    folder = run if folder is None else Path(folder)
-    described = read_run(run)
+    folder = passes_path(run).parent if folder is None else Path(folder)
+    described = described_run(run)
     settings = described.get("settings", {})
     passes = read_passes(run)
     table = build(passes, settings)
