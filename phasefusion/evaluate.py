@@ -22,7 +22,7 @@ from phasefusion.datasets import Dataset, Item
 from phasefusion.datasets.item import item_hash
 from phasefusion.datasets.loading import read_questions
 from phasefusion.engine import EngineArgument, Shard, hire
-from phasefusion.engine.shards import as_shard, check_stages
+from phasefusion.engine.shards import part_of
 from phasefusion.errors import DatasetError, NoAnswerWarning, RecordWarning
 from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
@@ -83,8 +83,8 @@ def evaluate(
     by: By = "frames",
     short: Short = "repeat",
     orders: OrdersName | None = None,
-    n_orders: int = 10,
-    dense: int = 32,
+    n_orders: int | None = None,
+    dense: int | None = None,
     seed: int = 0,
     limit: int | None = None,
     threads: int = 1,
@@ -126,14 +126,14 @@ def evaluate(
         repeated runs and random draws, their number.
     budget, phases, origin, by, short
         The phase grid, as in `PhaseGrid`; by default with the phases of the protocol,
-        which are fixed where it has one.
+        and only 1 where it has one.
     orders : {"identity", "shared", "latin", "cyclic", "all"}, optional
         Option orders; by default those of the protocol. Orders that repeat, as ten of
         three options must, are scored once, and so is a prompt that shows no options.
-    n_orders : int, default 10
-        How many "shared" orders.
-    dense : int, default 32
-        Frames of the dense pass.
+    n_orders : int, optional
+        How many "shared" orders, 10 by default; refused when others are given.
+    dense : int, optional
+        Frames of the dense pass, 32 by default.
     seed : int, default 0
         Of the shared orders and of ties.
     limit : int, optional
@@ -184,7 +184,6 @@ def evaluate(
     """
     _check_choices(on_error, limit)
     crew = hire(engine, scorer)
-    shard = as_shard(shard)
     threads = check_threads(threads)
     plan = make_plan(
         protocol,
@@ -200,12 +199,11 @@ def evaluate(
         values=values,
     )
     items, source = _questions(questions)
-    chosen: Sequence[Item] = items[:limit]
+    chosen, part = part_of(items, limit, shard, plan)
     about: dict[str, Any] = {"questions": source}
-    if shard is not None:
-        check_stages(shard, plan)
-        out, chosen = shard.folder(out), shard.part(items, limit)
-        about |= shard.to_dict()
+    if part is not None:
+        out = part.folder(out)
+        about |= part.to_dict()
     frames = None if cache is None else as_cache(cache)
     with crew:  # before anything starts, so that nothing is left when that fails
         facts = crew.prepare(plan) | {"questions_sha256": source["sha256"]}

@@ -173,6 +173,23 @@ def check_stages(shard: Shard, plan: Plan) -> None:
         )
 
 
+def part_of(
+    items: Sequence[Item], limit: int | None, shard: Shard | str | None, plan: Plan
+) -> tuple[Sequence[Item], Shard | None]:
+    """Return the questions that a run scores, and which shard that is.
+
+    Raises
+    ------
+    UsageError
+        If the shard cannot be understood, or the protocol cannot be cut.
+    """
+    part = as_shard(shard)
+    if part is None:
+        return items[:limit], None
+    check_stages(part, plan)
+    return part.part(items, limit), part
+
+
 def launched_shard(environ: Mapping[str, str]) -> Shard:
     """Return the shard of a process that torchrun, accelerate, Slurm or MPI started.
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from phasefusion.grid import By, Origin, Short
 
 
+#: Of shared orders, and frames of a dense pass, where none are given.
+N_ORDERS, DENSE = 10, 32
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """Arms that are scored together, on all questions or on a share of them.
@@ -96,8 +100,8 @@ def make_plan(
     by: By = "frames",
     short: Short = "repeat",
     orders: OrdersName | None = None,
-    n_orders: int = 10,
-    dense: int = 32,
+    n_orders: int | None = None,
+    dense: int | None = None,
     seed: int = 0,
     values: Sequence[Value] | None = None,
 ) -> Plan:
@@ -118,7 +122,7 @@ def make_plan(
     Raises
     ------
     DatasetError, GridError
-        If an argument cannot be.
+        If an argument cannot be, or contradicts another.
 
     Examples
     --------
@@ -129,19 +133,62 @@ def make_plan(
     180
     """
     chosen = get(protocol)
-    n_phases = chosen.phases if phases is None or chosen.phases == 1 else phases
-    grid = PhaseGrid(budget, n_phases, origin, by=by, short=short)
+    given = {"phases": phases, "n_orders": n_orders, "dense": dense}
+    if complaint := of_no_effect(chosen, orders, given):
+        raise DatasetError(complaint)
+    grid = PhaseGrid(
+        budget, chosen.phases if phases is None else phases, origin, by=by, short=short
+    )
+    n_dense = DENSE if dense is None else dense
     reference = {"budget": grid.budget, "phases": grid.phases}.get(chosen.varies or "")
     specs = chosen.specs(values, reference=reference)
-    has_dense = any(spec.grid == "dense" for spec in specs)
-    settings = _order_settings(orders or chosen.orders, n_orders, seed)
+    settings = _order_settings(
+        orders or chosen.orders, N_ORDERS if n_orders is None else n_orders, seed
+    )
     return Plan(
         chosen,
         grid,
-        dense if has_dense else None,
-        build_arms(specs, grid, dense),
+        n_dense if chosen.has_dense else None,
+        build_arms(specs, grid, n_dense),
         settings,
     )
+
+
+def without_effect(protocol: Protocol, orders: str | None) -> dict[str, str]:
+    """Tell which of phases, n_orders and dense a protocol does not heed, and why.
+
+    Examples
+    --------
+    >>> sorted(without_effect(get("stableeval"), None))
+    ['dense', 'n_orders']
+    """
+    kind = orders or protocol.orders
+    found = {}
+    if protocol.phases == 1:
+        found["phases"] = f"protocol {protocol.name!r} takes one grid"
+    if kind != "shared":
+        found["n_orders"] = f"it counts shared orders, and these are {kind}"
+    if not protocol.has_dense:
+        found["dense"] = f"protocol {protocol.name!r} has no dense pass"
+    return found
+
+
+def of_no_effect(
+    protocol: Protocol, orders: str | None, given: Mapping[str, int | None]
+) -> str:
+    """Say which given argument contradicts the protocol or the given orders.
+
+    Those of arms and orders that a protocol lacks may stand beside it, so that one set
+    of arguments is for several protocols.
+    """
+    for name, why in without_effect(protocol, orders).items():
+        value = given.get(name)
+        is_refused = (name == "phases" and value != 1) or (
+            name == "n_orders" and orders
+        )
+        if value is not None and is_refused:
+            return f"{name}={value} has no effect: {why}; leave it out"
+    return ""
 
 
 def _order_settings(kind: str, n_orders: int, seed: int) -> dict[str, Any]:

@@ -57,6 +57,11 @@ class Protocol:
     values: tuple[Value, ...] = ()
     needs_posteriors: bool = False
 
+    @property
+    def has_dense(self) -> bool:
+        """Whether one of its arms is the dense pass."""
+        return any(spec.grid == "dense" for spec in self.arms)
+
     def specs(
         self, values: Sequence[Value] | None = None, *, reference: Value | None = None
     ) -> tuple[ArmSpec, ...]:
