@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,10 +183,8 @@ def of_no_effect(
     """
     for name, why in without_effect(protocol, orders).items():
         value = given.get(name)
-        is_refused = (name == "phases" and value != 1) or (
-            name == "n_orders" and orders
-        )
-        if value is not None and is_refused:
+        refused = {"phases": value != 1, "n_orders": orders in get_args(OrdersName)}
+        if value is not None and refused.get(name):
             return f"{name}={value} has no effect: {why}; leave it out"
     return ""
 

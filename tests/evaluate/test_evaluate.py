@@ -35,7 +35,9 @@ def questions(tmp_path_factory):
 
 def run(questions, out, scorer=None, **options):
     scorer = scorer or PixelScorer()
-    options = {"budget": 4, "dense": 10, "n_orders": 5, "progress": False} | options
+    is_shared = options.get("orders", "shared") == "shared"
+    shared = {"n_orders": 5} if is_shared else {}
+    options = {"budget": 4, "dense": 10, "progress": False} | shared | options
     return evaluate(questions, scorer, out=out, **options)
 
 
@@ -558,6 +560,7 @@ def test_items_instead_of_a_file(questions, tmp_path):
     [
         ({"protocol": "best"}, "protocol 'best' is not one of phasefusion"),
         ({"orders": "shuffled"}, "orders 'shuffled' is not one of"),
+        ({"orders": "shuffled", "n_orders": 2}, "orders 'shuffled' is not one of"),
         ({"on_error": "ignore"}, 'on_error must be "mark" or "raise"'),
         ({"limit": 0}, "limit must be >= 1"),
         ({"budget": 0}, "budget"),
