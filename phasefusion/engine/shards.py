@@ -173,6 +173,23 @@ def check_stages(shard: Shard, plan: Plan) -> None:
         )
 
 
+def part_of(
+    items: Sequence[Item], limit: int | None, shard: Shard | str | None, plan: Plan
+) -> tuple[Sequence[Item], Shard | None]:
+    """Return the questions that a run scores, and which shard that is.
+
+    Raises
+    ------
+    UsageError
+        If the shard cannot be understood, or the protocol cannot be cut.
+    """
+    part = as_shard(shard)
+    if part is None:
+        return items[:limit], None
+    check_stages(part, plan)
+    return part.part(items, limit), part
+
+
 def launched_shard(environ: Mapping[str, str]) -> Shard:
     """Return the shard of a process that torchrun, accelerate, Slurm or MPI started.
 
@@ -340,12 +357,10 @@ def _shard_of(path: Path, run: Mapping[str, Any]) -> tuple[int, int]:
 def _check_complete(paths: Sequence[Path], shards: Sequence[tuple[int, int]]) -> None:
     """Refuse shards that are not exactly all of one run."""
     of = shards[0][1]
+    if any(n_shards != of for _, n_shards in shards):
+        raise RecordError(_of_several_runs(paths, shards))
     seen: dict[int, Path] = {}
-    for path, (index, n_shards) in zip(paths, shards, strict=True):
-        if n_shards != of:
-            raise RecordError(
-                f"{path}: is shard {index} of {n_shards}, but {paths[0]} is one of {of}"
-            )
+    for path, (index, _) in zip(paths, shards, strict=True):
         if index in seen:
             raise RecordError(f"{path}: is shard {index}, and so is {seen[index]}")
         seen[index] = path
@@ -355,6 +370,27 @@ def _check_complete(paths: Sequence[Path], shards: Sequence[tuple[int, int]]) ->
             f"{len(missing)} of {of} shards are missing: "
             f"{', '.join(missing[:_SHOWN])}; run them, or give their folders"
         )
+
+
+def _of_several_runs(paths: Sequence[Path], shards: Sequence[tuple[int, int]]) -> str:
+    """Say which folders are of how many shards, and which set is whole."""
+    sets: dict[int, list[int]] = {}
+    for k, (_, of) in enumerate(shards):
+        sets.setdefault(of, []).append(k)
+    said = [
+        f"{counted(len(places), 'is', 'are')} of {of} "
+        f"({', '.join(str(paths[k]) for k in places[:_SHOWN])})"
+        for of, places in sets.items()
+    ]
+    whole = [
+        of
+        for of, places in sets.items()
+        if {shards[k][0] for k in places} == set(range(1, of + 1))
+    ]
+    advice = "leave out all but those of one number"
+    if len(whole) == 1:
+        advice = f"those of {whole[0]} are all there: leave the others out"
+    return f"shards are of different numbers: {'; '.join(said)}; {advice}"
 
 
 def _check_same(paths: Sequence[Path], runs: Sequence[Mapping[str, Any]]) -> None:

@@ -15,6 +15,7 @@ from phasefusion.scoring.gathering import Gathered
 from phasefusion.scoring.generation import GeneratedAnswers
 from phasefusion.scoring.letters import LETTERS, clean_options
 from phasefusion.scoring.protocol import (
+    NO_PROBABILITY,
     OptionScores,
     check_clip,
     check_orders,
@@ -164,13 +165,23 @@ class FunctionScorer:
         """Normalise over the options; what else the model could say is not known."""
         top = values.max()
         if not np.isfinite(top):
-            return np.full(len(values), np.nan), np.nan, f"a logit is {top}"
+            kept = np.where(values == top, top, -np.inf)
+            return kept, np.nan, "a logit is +inf" if top > 0 else NO_PROBABILITY
         shifted = values - top
         return shifted - np.log(np.exp(shifted).sum()), np.nan, ""
 
     def _numbers(self, said: object, n_options: int) -> NDArray[np.float64]:
         try:
-            values = np.asarray(_on_cpu(said), dtype=np.float64)
+            given = np.asarray(_on_cpu(said))
+            # a list of tensors or of Decimals is an object array; texts are not numbers
+            parts = given.ravel().tolist() if given.dtype == object else []
+            is_real = given.dtype.kind in "biufO" and not any(
+                isinstance(part, str | bytes | complex | np.complexfloating)
+                for part in parts
+            )
+            if not is_real:
+                raise self._unusable(said, "they must be real numbers")
+            values = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise self._unusable(said, str(error)) from None
         if values.shape != (n_options,):

@@ -96,7 +96,7 @@ def test_capacity(call, questions, tmp_path):
 
 
 def test_a_pilot_of_one_pass_is_no_pilot(call, questions, tmp_path):
-    words = ("--protocol", "quick", "--orders", "identity", "--limit", "1")
+    words = ("--protocol", "quick", "--limit", "1")
     run(call, questions, tmp_path / "pilot", *words)
     code, text, err = call("capacity", questions, "--like", tmp_path / "pilot")
     assert code == 0

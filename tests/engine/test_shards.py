@@ -208,8 +208,10 @@ def test_what_is_not_merged(questions, tmp_path):
     with pytest.raises(RecordError, match="is shard 1, and so is"):
         merge_shards([a[0], a[0], a[1]], tmp_path / "out")
     other = make_shards(questions, tmp_path / "b", n=2)
-    with pytest.raises(RecordError, match=r"is shard 2 of 2, but .* is one of 3"):
+    with pytest.raises(RecordError, match=r"different numbers: 2 are of 3 \(.*1 is of"):
         merge_shards([*a[:2], other[1]], tmp_path / "out")
+    with pytest.raises(RecordError, match="those of 2 are all there: leave the others"):
+        merge_shards([a[0], *other], tmp_path / "out")
     differs = make_shards(questions, tmp_path / "c", budget=5)
     with pytest.raises(RecordError, match=r"(?s)other settings than.*budget: 4 -> 5"):
         merge_shards([*a[:2], differs[2]], tmp_path / "out")

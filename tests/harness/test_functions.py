@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -99,6 +100,12 @@ def test_nan_is_a_missing_pass(clip, returns):
         ("probabilities", [np.inf, 0.5, 0.5], "add up to inf"),
         ("logits", [1.0, 2.0], r"its shape is \(2,\)"),
         ("logits", "B", "as logits"),
+        ("logits", ["0.1", "0.2", "0.3"], "must be real numbers"),
+        ("logprobs", [-1.0, "-2", -3.0], "must be real numbers"),
+        ("logits", np.array([1j, 2.0, 3.0]), "must be real numbers"),
+        ("probabilities", [0.1, 0.2, 0.3 + 0j], "must be real numbers"),
+        ("logits", np.array([1.0, "2", 3.0], object), "must be real numbers"),
+        ("logits", [b"1", b"2", b"3"], "must be real numbers"),
         ("answer", 3, r"must be 0\.\.2"),
         ("answer", 1.5, "must be a text, the place"),
         ("answer", True, "must be a text, the place"),
@@ -109,6 +116,35 @@ def test_wrong_results_are_refused(clip, returns, said, message):
     with pytest.raises(ScoringError, match=message) as caught:
         scorer.score(clip, "?", OPTIONS)
     assert "mine" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [[1, 2, 3], [True, False, True], np.float16([0, 1, 2]), [Fraction(1, 2), 1, 2.0]],
+)
+def test_real_numbers_of_any_kind_are_taken(clip, said):
+    scorer = pf.wrap(lambda f, q, o: said, returns="logits")
+    expected = np.asarray(said, np.float64)
+    found = scorer.score(clip, "?", OPTIONS).logprobs[0, 0]
+    np.testing.assert_allclose(found - found[0], expected - expected[0])
+
+
+@pytest.mark.parametrize(
+    ("logits", "reason"),
+    [
+        ([-np.inf] * 3, "scores: no option has any probability"),
+        ([np.inf, 0.0, 1.0], "scores: +inf; a logit is +inf"),
+        ([np.nan, 0.0, 1.0], "scores: NaN; mine returned NaN"),
+    ],
+)
+def test_logits_that_are_no_scores_say_what_they_are(tmp_path, logits, reason):
+    scorer = pf.wrap(lambda f, q, o: np.resize(logits, len(o)), returns="logits")
+    scorer._name = "mine"
+    options = {"protocol": "quick", "limit": 1, "progress": False}
+    with pytest.warns(pf.errors.NoAnswerWarning):
+        pf.evaluate(tinyvlm.questions_path(), scorer, out=tmp_path, **options)
+    (row,) = pf.records.iter_passes(tmp_path)
+    assert row["invalid"] == reason
 
 
 def test_wrong_functions_are_refused():
