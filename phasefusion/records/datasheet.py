@@ -342,6 +342,7 @@ def _made(run: Mapping[str, Any]) -> dict[str, Any]:
         "started": run.get("started"),
         "source": run.get("source"),
         "merged_from": run.get("merged_from"),
+        "same_scorer": run.get("same_scorer"),
         "anonymous": bool(run.get("anonymous")),
     }
 
@@ -399,11 +400,8 @@ def _made_lines(made: Mapping[str, Any]) -> list[str]:
     facts: dict[str, Any] = {}
     for part in ("settings", "scorer", "versions"):
         facts |= {f"{part}: {name}": value for name, value in made[part].items()}
-    facts |= {
-        name: made[name]
-        for name in ("questions", "started", "source", "merged_from", "anonymous")
-        if made[name]
-    }
+    names = "questions started source merged_from same_scorer anonymous".split()
+    facts |= {name: made[name] for name in names if made[name]}
     return [f"- {_cell(name)}: {_cell(value)}" for name, value in facts.items()]
 
 

@@ -25,6 +25,9 @@ IMPORTED = "imported"
 #: Stands for the protocol of passes without run.json, which nothing else names.
 RECORDED = "recorded"
 
+#: Where the hash of a scorer's code is, in the settings.
+SOURCE = "scorer.source"
+
 #: Settings that the derived list of arms follows from.
 _MAKE_ARMS = ("protocol", "grid", "dense")
 _ABSENT = "(absent)"
@@ -193,13 +196,20 @@ def _cut(text: str, same: int = 0) -> str:
     )
 
 
-def changes(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def changes(
+    recorded: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    *,
+    same_scorer: bool = False,
+) -> list[str]:
     """Explain what keeps a run from going on with other settings.
 
     Parameters
     ----------
     recorded, wanted : mapping
         ``run.json`` as it is and as it would be.
+    same_scorer : bool, default False
+        Whether another hash of the scorer's code is none.
 
     Returns
     -------
@@ -217,8 +227,10 @@ def changes(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]
         found.pop("arms", None)
     if "questions_sha256" in found:
         found["questions_sha256"] = _question_changes(recorded, wanted)
-    if "scorer.source" in found:
-        found["scorer.source"] += _OTHER_CODE
+    if same_scorer:
+        found.pop(SOURCE, None)
+    if SOURCE in found:
+        found[SOURCE] += _OTHER_CODE
     return list(found.values())
 
 
