@@ -236,8 +236,7 @@ def evaluate(
     frames = None if cache is None else as_cache(cache)
     with crew:  # before anything starts, so that nothing is left when that fails
         facts = crew.prepare(plan) | {"questions_sha256": source["sha256"]}
-        if facts["scorer"].get("shows_options") is False:
-            plan = plan.without_orders()
+        plan = plan.as_shown(facts["scorer"])
         orders_of = {k: plan.orders_of(k) for k in {len(i.options) for i in items}}
         described = describe_run(plan, facts, seed=seed, on_error=on_error)
         options = orders_of, seed, threads, on_error, frames, crew.prepared.variants

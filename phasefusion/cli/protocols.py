@@ -115,13 +115,17 @@ def print_plan(
     limit: int | None,
     shard: str | None,
     as_json: bool,
+    scorer: Mapping[str, Any],
     **settings: Any,
 ) -> None:
-    """Print what a run would score, and its cost; nothing is decoded or loaded."""
+    """Print what a run would score, and its cost; nothing is decoded or loaded.
+
+    Of the scorer, what is known of it without loading it.
+    """
     from phasefusion.engine.shards import part_of
     from phasefusion.protocols import make_plan
 
-    plan = make_plan(**settings)
+    plan = make_plan(**settings).as_shown(scorer)
     if settings.get("anchor") is not None:
         settings["anchor"].check(list(questions))
     items, part = part_of(questions, limit, shard, plan)

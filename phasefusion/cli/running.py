@@ -313,7 +313,8 @@ def run(
     of_dataset = (dataset, videos, subtitles, gold, task, missing_videos)
     if dry_run:
         source = _source(questions, of_dataset, lenient, strict, MissingVideos.keep)
-        print_plan(source, limit, shard, as_json, **settings)
+        known = _known_scorer(score)
+        print_plan(source, limit, shard, as_json, known, **settings)
         return
     source = _source(questions, of_dataset, lenient, strict)
     made = find_scorer(model, scorer, options, engine, shard)
@@ -381,6 +382,15 @@ def _source(
     )
     announce(source.report, strict=strict)
     return source
+
+
+def _known_scorer(score: Score | None) -> dict[str, Any]:
+    """Return what a model of --model will say of itself, as far as a plan needs it."""
+    if score is None or score is Score.letter:
+        return {}
+    from phasefusion.scoring.letters import TEXT_PROMPT  # loads NumPy
+
+    return {"shows_options": TEXT_PROMPT.lists_options}
 
 
 def _check_threads(threads: int) -> None:

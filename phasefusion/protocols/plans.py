@@ -143,12 +143,15 @@ class Plan(Result):
             )
         return found
 
-    def without_orders(self) -> Plan:
-        """Return the plan for prompts that show no options: one order stands for all.
+    def as_shown(self, scorer: Mapping[str, Any]) -> Plan:
+        """Return the plan for a scorer, by what identifies it in run.json.
 
-        An arm that shows them in a prompt of its own keeps the orders, and one that
-        only shows them in another order is left out.
+        Where its prompt shows no options, one order stands for all, and an arm that
+        only shows them in another order is left out. If any arm shows them in a prompt
+        of its own, all arms keep the orders, so that they can be compared.
         """
+        if scorer.get("shows_options") is not False:
+            return self
         if any(arm.prompt == "unlabelled" for arm in self.arms):
             return self
         arms = tuple(arm for arm in self.arms if arm.order is None)

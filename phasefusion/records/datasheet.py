@@ -18,6 +18,7 @@ from phasefusion.records.cache import sha256
 from phasefusion.records.columns import Passes, read_passes
 from phasefusion.records.files import RUN_FILE, passes_path, read_run
 from phasefusion.records.lines import PassLines
+from phasefusion.records.scorers import way_of_scoring
 
 FORMAT = 1
 _MAX_ROWS = 40
@@ -336,7 +337,10 @@ def _made(run: Mapping[str, Any]) -> dict[str, Any]:
     scorer = settings.get("scorer") or {}
     return {
         "settings": {name: settings[name] for name in _MADE if name in settings},
-        "scorer": {name: scorer[name] for name in _SCORER if name in scorer},
+        "scorer": {
+            **{name: scorer[name] for name in _SCORER if name in scorer},
+            **way_of_scoring(scorer),
+        },
         "versions": run.get("versions") or {},
         "questions": (run.get("questions") or {}).get("n"),
         "started": run.get("started"),

@@ -113,11 +113,18 @@ def _ties(numbers: Mapping[str, Any]) -> str:
 
 
 def _little_mass(numbers: Mapping[str, Any]) -> str:
-    """Say that the model would answer something else; texts have little anyway."""
+    """Say that the model would answer something else; texts have little anyway.
+
+    So it is with arms that score texts, and of no video there is nothing to say.
+    """
     if numbers["card"]["score"] not in (None, "letter"):
         return ""
     median = min(
-        (values["median"] for values in numbers["option_mass"].values()),
+        (
+            values["median"]
+            for values in numbers["option_mass"].values()
+            if values["prompt"] == "letters"
+        ),
         default=math.nan,
     )
     if not median < LITTLE_MASS:

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from phasefusion import tinyvlm
 from phasefusion.protocols import names
+from phasefusion.records import read_run
 
 
 def test_protocols_are_listed_with_figure_and_cost(call):
@@ -35,6 +37,26 @@ def test_dry_run_prints_the_cost_and_scores_nothing(call, scored, folder, tmp_pa
     code, out, _ = scored(*words[2:], "--out", tmp_path / "run", "--json")
     assert code == 0
     assert json.loads(out)["items"]["passes"] == cost["passes"]
+
+
+@pytest.mark.parametrize("score", ["letter", "text"])
+def test_dry_run_knows_whether_options_are_shown(
+    call, folder, tmp_path, monkeypatch, score
+):
+    """Texts are asked for without options, and so in one order."""
+    pytest.importorskip("transformers")
+    words = ["run", "questions.jsonl", "--score", score, "--protocol", "stableeval"]
+    words += ["--phases", 3, "--budget", 2, "--limit", 2]
+    words += ["--model", tinyvlm.model_dir(), "--device", "cpu"]
+    code, out, _ = call(*words, "--dry-run", "--json")
+    assert code == 0
+    plan = json.loads(out)
+    assert (plan["orders"]["kind"] == "identity") == (score == "text")
+    code, out, _ = call(*words, "--out", tmp_path / "run", "--json")
+    assert code == 0
+    assert json.loads(out)["items"]["passes"] == plan["cost"]["passes"]
+    made = read_run(tmp_path / "run")["settings"]
+    assert (made["orders"], made["arms"]) == (plan["orders"], plan["arms"])
 
 
 def test_dry_run_of_a_shard_is_its_cost(call, scored, tmp_path):

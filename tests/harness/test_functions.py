@@ -11,7 +11,11 @@ from harness_clips import make_clip
 
 import phasefusion as pf
 from phasefusion import tinyvlm
+from phasefusion.datasets import Item
 from phasefusion.errors import OptionError, ScoringError
+from phasefusion.records import iter_passes
+from phasefusion.reparse import reparse
+from phasefusion.scoring import GeneratedAnswers
 
 OPTIONS = ["red", "green", "blue"]
 
@@ -67,13 +71,46 @@ def test_answers_are_kept_as_they_were_written(clip, said):
     assert not pf.wrap(lambda f, q, o: [0.1] * 3, returns="logits").is_generating
 
 
-@pytest.mark.parametrize("options", [OPTIONS, ["B", "A", "C"], ["0", "1", "2"]])
-def test_the_place_of_an_option_is_its_letter(clip, options):
-    """Also where options read like other letters or other places."""
-    scorer = pf.wrap(lambda f, q, o: np.int64(1), returns="answer")
-    answers = scorer.score(clip, "?", options, orders=pf.orders.reverse(3))
-    assert answers.texts == (("(B)",),) * 2
-    assert pf.parse_answer("(B)", options).answer == 1
+LIKE_LETTERS = [
+    OPTIONS,
+    ["B", "A", "C"],
+    ["0", "1", "2"],
+    ["(B)", "(A)", "(C)"],
+    ["none (A)", "all (C)", "(B)"],
+]
+
+
+@pytest.mark.parametrize("options", LIKE_LETTERS)
+@pytest.mark.parametrize("chosen", range(3))
+def test_a_place_is_the_answer_whatever_options_read_like(tmp_path, options, chosen):
+    """In every order, in the record, and after texts are read again."""
+    path = sorted(tinyvlm.questions_path().parent.glob("*.mp4"))[0]
+    item = Item("1", "b", str(path), "v", "?", tuple(options), 0)
+    scorer = pf.wrap(
+        lambda f, q, shown: np.int64(shown.index(options[chosen])), returns="answer"
+    )
+    how = {"protocol": "quick", "budget": 2, "orders": "all", "progress": False}
+    pf.evaluate([item], scorer, out=tmp_path, **how)
+    rows = list(iter_passes(tmp_path))
+    assert [row["answer"] for row in rows] == [chosen] * 6
+    for row in rows:
+        assert row["text"] == f"({'ABC'[row['order'].index(chosen)]})"
+        assert (row["outcome"], row["rule"]) == ("parsed", "place")
+    assert reparse(tmp_path, [item]).changed == 0
+    assert [row["answer"] for row in iter_passes(tmp_path)] == [chosen] * 6
+
+
+def test_a_place_of_no_option_is_refused(tmp_path):
+    path = sorted(tinyvlm.questions_path().parent.glob("*.mp4"))[0]
+    item = Item("1", "b", str(path), "v", "?", tuple(OPTIONS), 0)
+
+    class Places:
+        def score(self, clip, question, options, *, orders=None):
+            return GeneratedAnswers([["(D)"]], places={(0, 0): 3})
+
+    how = {"protocol": "quick", "budget": 2, "orders": "identity", "progress": False}
+    with pytest.raises(ScoringError, match=r"3 is given as the place .* 0\.\.2"):
+        pf.evaluate([item], Places(), out=tmp_path, **how)
 
 
 def test_frames_that_did_not_decode_have_no_answer():

@@ -12,10 +12,10 @@ from phasefusion.datasets import load_questions
 from phasefusion.datasets.item import item_hash
 from phasefusion.errors import RecordError, RecordWarning, UsageError
 from phasefusion.records import read_passes, read_run
+from phasefusion.records.questions import find_questions
 from phasefusion.report import report
 from phasefusion.report.html import inert_json
 from phasefusion.report.html.data import heat_maps, page_data
-from phasefusion.report.html.questions import find_questions
 from phasefusion.report.table import build
 
 CLIP = tinyvlm.questions_path().parent / "clip-000.mp4"

@@ -15,10 +15,10 @@ from phasefusion._wording import counted
 from phasefusion.errors import RecordError, RecordWarning, UsageError
 from phasefusion.records import Passes, read_passes
 from phasefusion.records.files import described_run, passes_path
+from phasefusion.records.questions import QuestionTexts, find_questions
 from phasefusion.report.headline import headline
 from phasefusion.report.html.data import heat_maps, page_data
 from phasefusion.report.html.plots import plots
-from phasefusion.report.html.questions import QuestionTexts, find_questions
 from phasefusion.report.html.rendering import inert_json, rendered
 from phasefusion.report.html.shares import Shares, frame_shares, shown
 from phasefusion.report.html.strips import Strip, film_strips
