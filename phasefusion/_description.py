@@ -35,7 +35,7 @@ def describe_scorer(scorer: object) -> dict[str, Any]:
     kind = type(scorer)
     name = f"{kind.__module__}.{kind.__qualname__}"
     found = {"class": name, **(described() if callable(described) else {})}
-    if not _describes_itself(kind):
+    if not _describes_itself(scorer):
         found.setdefault("source", code_hash(scorer))
     if "source" in found and found["source"] is None:
         warn(
@@ -47,8 +47,11 @@ def describe_scorer(scorer: object) -> dict[str, Any]:
     return on_any_device(found)
 
 
-def _describes_itself(kind: type) -> bool:
-    """Whether a class, or one that is as much the user's own, has a `describe`."""
+def _describes_itself(scorer: object) -> bool:
+    """Whether an object, or a class that is the user's own, has a `describe`."""
+    kind = type(scorer)
+    if "describe" in getattr(scorer, "__dict__", {}):
+        return True
     for base in kind.__mro__:
         if "describe" in vars(base):
             is_ours = base.__module__.partition(".")[0] == "phasefusion"

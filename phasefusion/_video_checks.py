@@ -148,7 +148,8 @@ def lost_frames(info: VideoInfo) -> str:
     """Say that frames of the video are lost, by its damage or its header; else empty.
 
     A header that is wrong by two frames or 2 % is taken for an estimate, if nothing
-    else is wrong.
+    else is wrong. So is one that is wrong by more where the frames last as long as it
+    says: AVI counts the empty chunks that stand for a longer frame, too.
     """
     header = info.n_frames_header
     if header is None:
@@ -158,6 +159,9 @@ def lost_frames(info: VideoInfo) -> str:
         return text
     there = info.n_frames + info.n_cut
     if header <= there or not (info.damaged or header - there > max(2, 0.02 * header)):
+        return ""
+    has_duration = info.duration_s_header is not None and not info.n_cut
+    if has_duration and not info.damaged and not cut_short(info):
         return ""
     return f"the header says {header} frames, {there} decode"
 

@@ -23,7 +23,7 @@ from phasefusion.datasets import Dataset, Item
 from phasefusion.datasets.item import item_hash
 from phasefusion.datasets.loading import read_questions
 from phasefusion.engine import EngineArgument, Shard, hire
-from phasefusion.engine.shards import as_shard, check_stages
+from phasefusion.engine.shards import part_of
 from phasefusion.errors import DatasetError, NoAnswerWarning, RecordWarning
 from phasefusion.frames import Device, check_device
 from phasefusion.protocols import Plan, Protocol, make_plan
@@ -86,9 +86,9 @@ def evaluate(
     by: By = "frames",
     short: Short = "repeat",
     orders: OrdersName | None = None,
-    n_orders: int = 10,
+    n_orders: int | None = None,
     views: int | None = None,
-    dense: int = 32,
+    dense: int | None = None,
     threshold: float | None = None,
     alpha: float | None = None,
     seed: int = 0,
@@ -137,18 +137,18 @@ def evaluate(
         that grids are moved by; for repeated runs and random draws, their number.
     budget, phases, origin, by, short
         The phase grid, as in `PhaseGrid`; by default with the phases of the protocol,
-        which are fixed where it has one.
+        and only 1 where it has one.
     orders : {"identity", "shared", "latin", "cyclic", "ends", "all"}, optional
         Option orders; by default those of the protocol. Orders that repeat, as ten of
         three options must, are scored once, and so is a prompt that shows no options.
-    n_orders : int, default 10
-        How many "shared" orders.
+    n_orders : int, optional
+        How many "shared" orders, 10 by default; refused when others are given.
     views : int, optional
         How many "latin" orders; by default as many as a question has options. Other
         numbers than multiples of that are not balanced, which the report marks, or are
         refused where the protocol promises balance.
-    dense : int, default 32
-        Frames of the dense pass.
+    dense : int, optional
+        Frames of the dense pass, 32 by default.
     threshold : float, optional
         Of an adaptive protocol: the margin in nats from which no further phase is asked
         for, such as `stats.calibrate_adaptive` finds, or the posterior above which the
@@ -216,7 +216,6 @@ def evaluate(
     if frames_device is not None:
         check_device(frames_device)
     crew = hire(engine, scorer)
-    shard = as_shard(shard)
     threads = check_threads(threads)
     plan = make_plan(
         protocol,
@@ -238,17 +237,15 @@ def evaluate(
     items, source = _questions(questions)
     if anchor is not None:
         anchor.check(items)
-    chosen: Sequence[Item] = items[:limit]
+    chosen, part = part_of(items, limit, shard, plan)
     about: dict[str, Any] = {"questions": source}
-    if shard is not None:
-        check_stages(shard, plan)
-        out, chosen = shard.folder(out), shard.part(items, limit)
-        about |= shard.to_dict()
+    if part is not None:
+        out = part.folder(out)
+        about |= part.to_dict()
     frames = None if cache is None else as_cache(cache)
     with crew:  # before anything starts, so that nothing is left when that fails
         facts = crew.prepare(plan) | {"questions_sha256": source["sha256"]}
-        if facts["scorer"].get("shows_options") is False:
-            plan = plan.without_orders()
+        plan = plan.as_shown(facts["scorer"])
         orders_of = {k: plan.orders_of(k) for k in {len(i.options) for i in items}}
         described = describe_run(plan, facts, seed=seed, on_error=on_error)
         scored_with = crew.prepared.scorer

@@ -11,6 +11,7 @@ from typing import Any
 
 from phasefusion._passes import generated_answer
 from phasefusion._results import Result
+from phasefusion.answers import BY_PLACE
 from phasefusion.datasets import Item, load_questions
 from phasefusion.datasets.item import item_hash
 from phasefusion.errors import RecordError
@@ -126,6 +127,8 @@ class _Telling:
     def told(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return a record with its answer told again."""
         if row.get("path") != "generate" or not isinstance(row.get("text"), str):
+            return row
+        if row.get("rule") == BY_PLACE:  # which its text did not tell
             return row
         self.generated += 1
         item = self._items.get((row["benchmark"], row["question_id"]))

@@ -33,6 +33,13 @@ class By(StrEnum):
 
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+SameScorer = Annotated[
+    bool,
+    typer.Option(
+        "--same-scorer",
+        help="Scorers that differ in the hash of their code alone are one.",
+    ),
+]
 Budget = Annotated[int, typer.Option("--budget", "-b", help="Frames a pass.")]
 Phases = Annotated[int, typer.Option("--phases", "-s", help="Offset grids.")]
 Origin = Annotated[

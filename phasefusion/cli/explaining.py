@@ -48,8 +48,8 @@ def saliency(
     scorer: Annotated[
         str | None,
         typer.Option(
-            help="MODULE:NAME or FILE.py:NAME of the run's scorer, which must have a "
-            "method saliency."
+            help="MODULE:NAME or FILE.py:NAME of the run's scorer, which must be an "
+            "HFOptionScorer."
         ),
     ] = None,
     items: Annotated[

@@ -368,10 +368,17 @@ def compare(
 
 def _nothing_shared(a: Side, b: Side) -> str:
     (one, *_), (other, *_) = a.items, b.items
+    advice = "an import can give the benchmark another name (--benchmark)"
+    if one[0] == other[0]:
+        advice = (
+            "the benchmark is the same and the ids are others; an import takes ids "
+            "from other columns (--map question_id=COLUMN), and those of an lmms-eval "
+            "log from its sidecar (--questions SIDECAR/docs.jsonl)"
+        )
     return (
         f"{a.path} and {b.path} share no item; the first of each is "
         f"{'/'.join(one)} and {'/'.join(other)}. Items are the same when benchmark and "
-        "question id are; an import can give the benchmark another name"
+        f"question id are; {advice}"
     )
 
 

@@ -91,6 +91,11 @@ class PassLines:
             else:
                 yield range(number, number + len(rows)), rows
 
+    def numbered_rows(self) -> Iterator[tuple[int, Row]]:
+        """Yield every pass after the number of its line; raises as `rows`."""
+        for numbers, rows in self.rows():
+            yield from zip(numbers, rows, strict=True)
+
     def _one_by_one(
         self, number: int, lines: Sequence[bytes]
     ) -> tuple[list[int], list[Row]]:

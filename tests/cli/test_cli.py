@@ -522,6 +522,9 @@ def test_report_as_a_page(call, scored, tmp_path):
     code, _, err = call("report", run, "--questions", "elsewhere.jsonl")
     assert code == 2
     assert "--html" in err
+    code, _, err = call("report", run, "--frames", "2")
+    assert code == 2
+    assert "--frames is of the page" in err
     code, _, err = call("report", run, "--html", "--frames", "-1")
     assert code == 2
     assert "--frames is -1" in err
