@@ -161,3 +161,13 @@ def test_numbers_for_a_page():
     assert made.to_markdown().startswith("# phasefusion monitor: alarm")
     assert "<td" in made._repr_html_()
     assert repr(made).startswith("Watch(alarm: 25 batches, 10 of them the baseline")
+
+
+def test_items_are_the_same_where_their_questions_are(tmp_path):
+    """Nightly corpora number their questions alike, and ask others."""
+    hashes = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        night = corpus(n_videos=6, orders="cyclic", seed=seed)
+        (run,) = night.write(tmp_path / name, frames=False)
+        hashes.append(measure_run(run).items_sha256)
+    assert hashes[0] == hashes[1] != hashes[2]
