@@ -44,7 +44,7 @@ def turned(data: bytes, matrix: tuple[tuple[int, int], tuple[int, int]]) -> byte
 
 
 def huge(data: bytes) -> bytes:
-    """The clip with pictures of 65,535 x 65,535, which the codec does not contradict."""
+    """The clip with pictures of 65,535 x 65,535, which the codec does not deny."""
     made = bytearray(data)
     at = made.index(b"avc1", made.index(b"stsd"))
     struct.pack_into(">HH", made, at + 28, 65535, 65535)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 import orjson
 
 from phasefusion._results import Result, plain_text
+from phasefusion._whole import replace_file
 from phasefusion._wording import counted
 from phasefusion.compare._causes import (
     CAUSES,
@@ -240,12 +242,12 @@ class Comparison:
         """
         path = Path(path)
         names = [field.name for field in dataclasses.fields(ItemDifference)]
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows([getattr(item, name) for name in names] for item in self.items)
         try:
-            with open(path, "w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(names)
-                for item in self.items:
-                    writer.writerow([getattr(item, name) for name in names])
+            replace_file(path, text.getvalue().encode())
         except OSError as error:
             raise RecordError(f"{path}: cannot be written: {error}") from error
         return path

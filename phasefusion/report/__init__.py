@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from phasefusion._results import plain_text
+from phasefusion._whole import replace_file
 from phasefusion._wording import counted
 from phasefusion.errors import RecordError
 from phasefusion.records import iter_passes, read_passes, read_run
@@ -92,8 +93,8 @@ class Report:
         paths = folder / JSON_FILE, folder / MARKDOWN_FILE
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            paths[0].write_bytes(self._json())
-            paths[1].write_text(self.to_markdown(), encoding="utf-8")
+            replace_file(paths[0], self._json())
+            replace_file(paths[1], self.to_markdown().encode())
         except OSError as error:
             raise RecordError(f"{folder}: cannot be written: {error}") from error
         return paths
