@@ -31,8 +31,9 @@ def replace_file(path: str | Path, data: bytes) -> None:
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         file = open(temporary, "xb")
-    except PermissionError:
+    except PermissionError as error:
         if not target.exists():
+            error.filename = str(path)  # nobody has asked for the other
             raise
         target.write_bytes(data)
         return

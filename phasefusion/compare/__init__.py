@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import orjson
 
 from phasefusion._results import Result, plain_text
 from phasefusion._whole import replace_file
@@ -37,7 +36,7 @@ from phasefusion.compare._sides import (
     load,
 )
 from phasefusion.errors import RecordError, StatisticsError
-from phasefusion.records import differences
+from phasefusion.records import _json, differences
 from phasefusion.report.items import CLUSTERS, Cluster
 from phasefusion.stats import (
     ClusteredMcNemar,
@@ -215,7 +214,7 @@ class Comparison:
                 "pvalue": self.outcome.clustered.pvalue,
                 "n_clusters": n_clusters,
             }
-        found: dict[str, Any] = orjson.loads(orjson.dumps(fields))
+        found: dict[str, Any] = _json.loads(_json.dumps(fields))
         return found
 
     def to_markdown(self) -> str:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import orjson
 
 from phasefusion._comparable import (
     Obstacle,
@@ -30,7 +29,7 @@ from phasefusion._whole import replace_file
 from phasefusion.errors import RecordError
 from phasefusion.gate._judging import Check, Needed, change, decide, floor
 from phasefusion.gate._rules import MeasureRule, Rules
-from phasefusion.records import differences
+from phasefusion.records import _json, differences
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -100,7 +99,7 @@ class GateResult:
             item.name: getattr(self, item.name) for item in dataclasses.fields(self)
         }
         fields["exit_status"] = self.exit_status
-        made: dict[str, Any] = orjson.loads(orjson.dumps(fields))
+        made: dict[str, Any] = _json.loads(_json.dumps(fields))
         return made
 
     def to_markdown(self) -> str:

@@ -13,6 +13,7 @@ from phasefusion._results import plain_text
 from phasefusion._whole import replace_file
 from phasefusion._wording import counted
 from phasefusion.errors import RecordError
+from phasefusion.records import _json as records_json
 from phasefusion.records import iter_passes, read_passes, read_run
 from phasefusion.records.files import IMPORTED
 
@@ -124,10 +125,8 @@ class Report:
         return write_html(where, self.numbers, folder, **options)
 
     def _json(self) -> bytes:
-        return orjson.dumps(
-            self.numbers | {"timing": self.timing},
-            option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE,
-        )
+        numbers = self.numbers | {"timing": self.timing}
+        return records_json.dumps(numbers, indent=True) + b"\n"
 
     def __rich__(self) -> RenderableType:
         from phasefusion.report.text import render
