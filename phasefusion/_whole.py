@@ -48,3 +48,16 @@ def replace_file(path: str | Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def replace_text(path: str | Path, text: str) -> None:
+    """Write a file of text, in UTF-8, as `replace_file` does.
+
+    Bytes of file names that are no UTF-8 become escapes.
+
+    Raises
+    ------
+    OSError
+        As `replace_file`.
+    """
+    replace_file(path, text.encode(errors="backslashreplace"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from phasefusion._results import Result, plain_text
-from phasefusion._whole import replace_file
+from phasefusion._whole import replace_text
 from phasefusion._wording import counted
 from phasefusion.compare._causes import (
     CAUSES,
@@ -246,7 +246,7 @@ class Comparison:
         writer.writerow(names)
         writer.writerows([getattr(item, name) for name in names] for item in self.items)
         try:
-            replace_file(path, text.getvalue().encode())
+            replace_text(path, text.getvalue())
         except OSError as error:
             raise RecordError(f"{path}: cannot be written: {error}") from error
         return path

@@ -25,7 +25,7 @@ from phasefusion._comparable import (
 )
 from phasefusion._measures import LABELS, MEASURES, Key, RunMeasures, measure_run
 from phasefusion._results import plain_text
-from phasefusion._whole import replace_file
+from phasefusion._whole import replace_text
 from phasefusion.errors import RecordError
 from phasefusion.gate._judging import Check, Needed, change, decide, floor
 from phasefusion.gate._rules import MeasureRule, Rules
@@ -140,7 +140,7 @@ class GateResult:
             if path is None:
                 continue
             try:
-                replace_file(path, text().encode())
+                replace_text(path, text())
             except OSError as error:
                 raise RecordError(f"{path}: cannot be written: {error}") from error
 

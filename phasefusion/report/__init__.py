@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from phasefusion._results import plain_text
-from phasefusion._whole import replace_file
+from phasefusion._whole import replace_file, replace_text
 from phasefusion._wording import counted
 from phasefusion.errors import RecordError
 from phasefusion.records import _json as records_json
@@ -95,7 +95,7 @@ class Report:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             replace_file(paths[0], self._json())
-            replace_file(paths[1], self.to_markdown().encode())
+            replace_text(paths[1], self.to_markdown())
         except OSError as error:
             raise RecordError(f"{folder}: cannot be written: {error}") from error
         return paths

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from phasefusion._whole import replace_file
+from phasefusion._whole import replace_text
 from phasefusion.errors import RecordError, UsageError
 from phasefusion.records import read_passes, read_run
 from phasefusion.report.headline import headline
@@ -95,7 +95,7 @@ def write_html(
         data["strips"] = _placed(strips, shares, folder, inline_bytes)
         page = _render(numbers, data, plots(numbers, table), heat_maps(table), texts)
         path = folder / HTML_FILE
-        replace_file(path, page.encode())
+        replace_text(path, page)
     except OSError as error:
         raise RecordError(f"{folder}: cannot be written: {error}") from error
     return path
