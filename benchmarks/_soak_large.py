@@ -172,15 +172,28 @@ def _read(kind: str, path: str) -> dict[str, Any]:
     return {"n": n, "seconds": seconds, "bytes": 1024 * peak, "before": 1024 * before}
 
 
+def write_lines(
+    path: Path,
+    n_bytes: int,
+    own: Callable[[int], dict[str, Any]],
+    same: dict[str, Any],
+) -> int:
+    """Write rows of what is their own and what all have; return how many there are."""
+    n = n_written = 0
+    rest = {name: value for name, value in same.items() if name not in own(0)}
+    tail = json.dumps(rest)[1:].encode() + b"\n"
+    with open(path, "wb") as file:
+        while n_written < n_bytes:
+            n_written += file.write(json.dumps(own(n))[:-1].encode() + b", " + tail)
+            n += 1
+    return n
+
+
 def large_passes(folder: Path, n_bytes: int) -> list[Tried]:
     """A file of passes with texts, read row by row and into columns."""
     path = folder / "passes.jsonl"
-    n = 0
-    with open(path, "wb") as file:
-        while file.tell() < n_bytes:
-            row = a_pass(n) | {"text": "x" * _TEXT_BYTES}
-            file.write(json.dumps(row).encode() + b"\n")
-            n += 1
+    same = a_pass(0) | {"text": "x" * _TEXT_BYTES}
+    n = write_lines(path, n_bytes, lambda n: {"question_id": f"q{n}"}, same)
     size = path.stat().st_size
     limits = {"rows": 256 * MIB, "columns": size // 2 + 256 * MIB}
     tried = []
@@ -198,18 +211,13 @@ def large_passes(folder: Path, n_bytes: int) -> list[Tried]:
 def large_questions(folder: Path, n_bytes: int) -> list[Tried]:
     """A question file of long questions."""
     path = folder / "questions.jsonl"
-    n = 0
-    with open(path, "wb") as file:
-        while file.tell() < n_bytes:
-            row = {
-                "question_id": f"q{n}",
-                "video": f"{n % 1000}.mp4",
-                "question": f"What is {n}? " + "x" * _TEXT_BYTES,
-                "options": ["a", "b", "c"],
-                "answer": n % 3,
-            }
-            file.write(json.dumps(row).encode() + b"\n")
-            n += 1
+    same = {"question": "x" * _TEXT_BYTES, "options": ["a", "b", "c"], "answer": 1}
+    n = write_lines(
+        path,
+        n_bytes,
+        lambda n: {"question_id": f"q{n}", "video": f"{n % 1000}.mp4"},
+        same,
+    )
     size = path.stat().st_size
     found = peak_of("questions", path)
     limit = 7 * size + 256 * MIB
