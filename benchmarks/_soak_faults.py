@@ -284,7 +284,8 @@ def _with_name(base: Path, name: bytes) -> list[str]:
     os.makedirs(inside)
     deep = b"/" in name
     stem = b"v" if deep else name[:200]
-    written = stem if _is_utf8(name) else b"v"  # what no JSON can say
+    # no JSON can say the one, and white space around names in rows is taken off
+    written = stem if _is_utf8(name) and stem.strip() == stem else b"v"
     video, bad = written + b".mp4", b"bad.mp4"
     shutil.copy(clips()[0], os.path.join(inside, video))
     Path(os.fsdecode(os.path.join(inside, bad))).write_bytes(b"no video")

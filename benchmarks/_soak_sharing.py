@@ -187,7 +187,7 @@ def two_writers(folder: Path, n_items: int) -> list[Tried]:
     first = subprocess.Popen(
         run_command(questions, out),
         stdout=subprocess.DEVNULL,
-        env=environment() | {"SOAK_DELAY_S": "0.05"},
+        env=environment() | {"SOAK_DELAY_S": "0.3"},
     )
     while first.poll() is None and not (path.exists() and path.stat().st_size):
         time.sleep(0.01)

@@ -47,7 +47,7 @@ def full(n_items: int) -> dict[str, list[Step]]:
         ],
         "names": [faults.names],
         "sharing": [
-            partial(sharing.two_writers, n_items=22),
+            partial(sharing.two_writers, n_items=6),
             partial(sharing.many_readers, n_readers=1000),
         ],
         "clocks": [partial(sharing.clocks, n_items=44)],
