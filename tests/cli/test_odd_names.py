@@ -46,7 +46,7 @@ def command(folder, *words, codes=(0,)):
 
 def test_every_command_takes_names_that_are_no_text(folder):
     questions, run = f"{NAME}/{NAME}.jsonl", f"{NAME}/run"
-    words = ["--scorer", "pixel_scorer:make", "--protocol", "quick", *QUICK]
+    words = ["--scorer", "pixel_scorer:make", "--protocol", "stableeval", *QUICK]
     command(folder, "run", questions, *words, "--out", run, "--cache", f"{NAME}/cache")
     rows = list(iter_passes(folder / run))
     assert {row["benchmark"] for row in rows} == {"caf\\udce9\n'"}
