@@ -8,7 +8,7 @@ C_FILES = $(wildcard csrc/*/*.c csrc/*/*.h)
 DEVICE_CODE = $(wildcard csrc/cuda/*.cu)
 ALL_C = $(C_FILES) $(DEVICE_CODE) $(wildcard tests/c/*.c tests/c/*.h tests/emu/*.cpp tests/emu/*.h)
 
-.PHONY: help demo test setup lint format sanitize fuzz bench bench-table coverage notebooks docs wheel test-wheel clean
+.PHONY: help demo test setup lint format sanitize fuzz bench soak bench-table coverage notebooks docs wheel test-wheel clean
 
 help:
 	@echo "make demo       set up, run the shipped model on the shipped clips, show the report"
@@ -19,6 +19,7 @@ help:
 	@echo "make sanitize   plain-C tests and the Python tests under ASan and UBSan"
 	@echo "make fuzz       any bytes through decoder, subtitles, resize, each for SECONDS (60)"
 	@echo "make bench      every benchmark; exit 1 where a goal is missed"
+	@echo "make soak       thousands of hostile videos, faults, readers, gigabytes: half an hour"
 	@echo "make bench-table  what the last make bench measured, into README and docs"
 	@echo "make coverage   how often intervals cover and tests reject, into docs/coverage.md"
 	@echo "make notebooks  execute the notebooks in place"
@@ -133,12 +134,16 @@ $(VENV)/.peers: $(VENV)/.built
 	@touch $@
 
 bench: setup $(VENV)/.peers
-	@mkdir -p $(BENCH); failed=; for file in benchmarks/[a-z]*.py; do \
+	@mkdir -p $(BENCH); failed=; for file in $(filter-out %/soak.py,$(wildcard benchmarks/[a-z]*.py)); do \
 	    echo "== $$file"; name=$$(basename $$file .py); options=; \
 	    case $$name in decode|pipeline|resize) options="--json $(BENCH)/$$name.json";; \
 	    agreement) options="--markdown $(BENCH)/$$name.md";; esac; \
 	    $(PY) $$file $$options || failed="$$failed $$file"; done; \
 	    if [ -n "$$failed" ]; then echo "goals missed:$$failed"; exit 1; fi
+
+# Not a benchmark, and not of every change: QUICK=--quick takes seconds.
+soak: setup
+	$(PY) benchmarks/soak.py $(QUICK)
 
 bench-table: setup
 	@$(PY) benchmarks/_table.py $(BENCH)

@@ -1,4 +1,4 @@
-"""How numbers of things are said."""
+"""How numbers of things are said, and texts that no file can hold."""
 
 from __future__ import annotations
 
@@ -10,3 +10,14 @@ def counted(n: int, noun: str, plural: str = "") -> str:
     ('1 pass', '0 findings')
     """
     return f"{n} {noun}" if n == 1 else f"{n} {plural or noun + 's'}"
+
+
+def encodable(text: str) -> str:
+    r"""Write halves of surrogate pairs in a text, which no encoding has, as escapes.
+
+    Python holds the bytes of file names that are no UTF-8 in this way.
+
+    >>> print(encodable("caf\udce9"))
+    caf\udce9
+    """
+    return text.encode(errors="backslashreplace").decode()

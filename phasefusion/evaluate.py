@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import orjson
-
 from phasefusion._cached_clips import as_cache
 from phasefusion._checks import warn
 from phasefusion._description import describe_frames, describe_run
@@ -29,7 +27,7 @@ from phasefusion.frames import Device, check_device
 from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
 from phasefusion.protocols.stages import lowest_margins, undecided
-from phasefusion.records import RunWriter, read_passes
+from phasefusion.records import RunWriter, _json, read_passes
 from phasefusion.video import CacheArgument
 
 if TYPE_CHECKING:
@@ -319,7 +317,7 @@ def _questions(
     if not items:
         raise DatasetError("questions is empty; there is nothing to score")
     _check_items(items)
-    text = orjson.dumps([asdict(item) for item in items], option=orjson.OPT_SORT_KEYS)
+    text = _json.dumps([asdict(item) for item in items], sort_keys=True)
     return items, {
         "file": None,
         "sha256": hashlib.sha256(text).hexdigest(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 
 from phasefusion._passes import generated_answer
 from phasefusion._results import Result
+from phasefusion._whole import replace_file
 from phasefusion.answers import BY_PLACE
 from phasefusion.datasets import Item, load_questions
 from phasefusion.datasets.item import item_hash
@@ -161,13 +161,7 @@ def _shown(answer: int | None, outcome: str | None) -> str:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(path.name + ".tmp")
     try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        replace_file(path, data)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise RecordError(f"{path}: cannot be written: {error}") from error

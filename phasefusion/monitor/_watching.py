@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from phasefusion._measures import LABELS, MEASURES, Measure
 from phasefusion._results import Result, plain_text
 from phasefusion.errors import RecordError, StatisticsError, UsageError
 from phasefusion.monitor._history import Batch
-from phasefusion.records import differences
+from phasefusion.records import _json, differences
 from phasefusion.stats import (
     BatchBaseline,
     ControlChart,
@@ -159,7 +158,7 @@ class Watch:
             item.name: getattr(self, item.name) for item in dataclasses.fields(self)
         }
         fields["exit_status"] = self.exit_status
-        made: dict[str, Any] = orjson.loads(orjson.dumps(fields))
+        made: dict[str, Any] = _json.loads(_json.dumps(fields))
         return made
 
     def to_markdown(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._whole import replace_file
 from phasefusion._wording import counted
 from phasefusion.errors import RecordError
 from phasefusion.records import _json, rules
@@ -65,7 +66,7 @@ class Datasheet:
             else self.to_markdown().encode()
         )
         try:
-            path.write_bytes(data)
+            replace_file(path, data)
         except OSError as error:
             raise RecordError(f"{path}: cannot be written: {error}") from error
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from phasefusion._whole import replace_file
 from phasefusion.errors import RecordError
 from phasefusion.records import _json
 from phasefusion.records.lines import PassLines
@@ -269,12 +270,7 @@ def dump(value: Any) -> bytes:
 
 def write_whole(path: Path, value: Any) -> None:
     """Replace a file so that a crash leaves the old one or the new one."""
-    temporary = path.with_suffix(".tmp")
-    with open(temporary, "wb") as file:
-        file.write(_json.dumps(value, indent=True) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    replace_file(path, _json.dumps(value, indent=True) + b"\n")
     folder_fd = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder_fd)

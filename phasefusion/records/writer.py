@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from phasefusion._checks import warn
-from phasefusion._wording import counted
+from phasefusion._wording import counted, encodable
 from phasefusion.errors import RecordError, RecordWarning
 from phasefusion.records import _json
 from phasefusion.records.appending import Appender, lock_run
@@ -29,6 +29,11 @@ from phasefusion.records.files import (
 _FSYNC_EVERY_S = 1.0
 #: Names of files that are shown of a folder that has others.
 _SHOWN = 3
+
+
+def _is_text(text: str) -> bool:
+    """Whether what is read again from a file is the same."""
+    return text == encodable(text)
 
 
 class RunWriter(Appender):
@@ -164,6 +169,12 @@ class RunWriter(Appender):
         """
         for record in records:
             key = pass_key(record)
+            if not _is_text("".join(key[:3])):
+                raise RecordError(
+                    f"{self.path}: pass {key} cannot be written: its benchmark, "
+                    "question_id or arm holds half of a surrogate pair; give it a name "
+                    "that is text"
+                )
             if key in self.done:
                 raise RecordError(f"{self.path}: pass {key} is recorded already")
             self._append_line(dump(record))

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from phasefusion._results import plain_text
+from phasefusion._whole import replace_file, replace_text
 from phasefusion._wording import counted
 from phasefusion.errors import RecordError
+from phasefusion.records import _json as records_json
 from phasefusion.records import iter_passes, read_passes
 from phasefusion.records.files import IMPORTED, described_run
 
@@ -92,8 +94,8 @@ class Report:
         paths = folder / JSON_FILE, folder / MARKDOWN_FILE
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            paths[0].write_bytes(self._json())
-            paths[1].write_text(self.to_markdown(), encoding="utf-8")
+            replace_file(paths[0], self._json())
+            replace_text(paths[1], self.to_markdown())
         except OSError as error:
             raise RecordError(f"{folder}: cannot be written: {error}") from error
         return paths
@@ -123,10 +125,8 @@ class Report:
         return write_html(where, self.numbers, folder, **options)
 
     def _json(self) -> bytes:
-        return orjson.dumps(
-            self.numbers | {"timing": self.timing},
-            option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE,
-        )
+        numbers = self.numbers | {"timing": self.timing}
+        return records_json.dumps(numbers, indent=True) + b"\n"
 
     def __rich__(self) -> RenderableType:
         from phasefusion.report.text import render

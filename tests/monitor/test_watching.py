@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from batch_series import batch, item_values
 
+from phasefusion._measures import measure_run
 from phasefusion.errors import StatisticsError, UsageError
 from phasefusion.monitor._watching import watch
-from phasefusion.simulate import Effects
+from phasefusion.simulate import Effects, corpus
 
 N = 40
 CHANGED = 22  # first batch that is not as before

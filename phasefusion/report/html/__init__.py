@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from phasefusion._checks import warn
+from phasefusion._whole import replace_text
 from phasefusion._wording import counted
 from phasefusion.errors import RecordError, RecordWarning, UsageError
 from phasefusion.records import Passes, read_passes
@@ -104,7 +105,7 @@ def write_html(
         data["strips"] = _placed(strips, shares, folder, inline_bytes)
         page = _render(numbers, data, plots(numbers, table), heat_maps(table), texts)
         path = folder / HTML_FILE
-        path.write_text(page, encoding="utf-8")
+        replace_text(path, page)
     except OSError as error:
         raise RecordError(f"{folder}: cannot be written: {error}") from error
     return path
