@@ -8,7 +8,7 @@ C_FILES = $(wildcard csrc/*/*.c csrc/*/*.h)
 DEVICE_CODE = $(wildcard csrc/cuda/*.cu)
 ALL_C = $(C_FILES) $(DEVICE_CODE) $(wildcard tests/c/*.c tests/c/*.h tests/emu/*.cpp tests/emu/*.h)
 
-.PHONY: help demo test setup lint format sanitize fuzz bench bench-table coverage notebooks docs wheel clean
+.PHONY: help demo test setup lint format sanitize fuzz bench soak bench-table coverage notebooks docs wheel test-wheel clean
 
 help:
 	@echo "make demo       set up, run the shipped model on the shipped clips, show the report"
@@ -19,11 +19,13 @@ help:
 	@echo "make sanitize   plain-C tests and the Python tests under ASan and UBSan"
 	@echo "make fuzz       any bytes through decoder, subtitles, resize, each for SECONDS (60)"
 	@echo "make bench      every benchmark; exit 1 where a goal is missed"
+	@echo "make soak       thousands of hostile videos, faults, readers, gigabytes: half an hour"
 	@echo "make bench-table  what the last make bench measured, into README and docs"
 	@echo "make coverage   how often intervals cover and tests reject, into docs/coverage.md"
 	@echo "make notebooks  execute the notebooks in place"
 	@echo "make docs       the documentation as HTML, warnings are errors, into $(CACHE)/docs"
-	@echo "make wheel      build the abi3 wheel and the source archive into dist/"
+	@echo "make wheel      the abi3 wheel with FFmpeg inside, and the source archive, into dist/"
+	@echo "make test-wheel try it in clean environments of each of PYTHONS"
 	@echo "make clean      remove what was built, the virtual environment too"
 
 demo: setup
@@ -132,12 +134,16 @@ $(VENV)/.peers: $(VENV)/.built
 	@touch $@
 
 bench: setup $(VENV)/.peers
-	@mkdir -p $(BENCH); failed=; for file in benchmarks/[a-z]*.py; do \
+	@mkdir -p $(BENCH); failed=; for file in $(filter-out %/soak.py,$(wildcard benchmarks/[a-z]*.py)); do \
 	    echo "== $$file"; name=$$(basename $$file .py); options=; \
 	    case $$name in decode|pipeline|resize) options="--json $(BENCH)/$$name.json";; \
 	    agreement) options="--markdown $(BENCH)/$$name.md";; esac; \
 	    $(PY) $$file $$options || failed="$$failed $$file"; done; \
 	    if [ -n "$$failed" ]; then echo "goals missed:$$failed"; exit 1; fi
+
+# Not a benchmark, and not of every change: QUICK=--quick takes seconds.
+soak: setup
+	$(PY) benchmarks/soak.py $(QUICK)
 
 bench-table: setup
 	@$(PY) benchmarks/_table.py $(BENCH)
@@ -167,11 +173,28 @@ docs: setup $(VENV)/.docs
 notebooks: setup $(VENV)/.notebooks
 	@$(PY) tests/run_notebooks.py notebooks/*.ipynb
 
-wheel: setup
-	@$(PY) -m pip install -q --disable-pip-version-check build
-	@$(PY) -m build --no-isolation -o dist . > $(CACHE)/wheel.log 2>&1 || \
-	    { cat $(CACHE)/wheel.log; exit 1; }
-	@ls -l dist
+# FFmpeg and dav1d are built from Debian's source packages, once, into $(WHEEL); the wheel
+# then runs without any FFmpeg on the machine (docs/wheels.md).
+JOBS ?= 2
+WHEEL = $(CACHE)/wheel
+WHEEL_BIN = $(CURDIR)/$(WHEEL)/venv/bin
+$(WHEEL)/venv/.packages: tools/wheel/requirements.txt
+	@echo "wheel: what builds and checks it, into $(WHEEL)/venv"
+	@$(PYTHON) -m venv $(WHEEL)/venv
+	@$(WHEEL_BIN)/python -m pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+wheel: $(WHEEL)/venv/.packages
+	@sh tools/wheel/sources.sh $(WHEEL)/sources
+	@MESON=$(WHEEL_BIN)/meson NINJA=$(WHEEL_BIN)/ninja \
+	    sh tools/wheel/libraries.sh $(WHEEL)/sources $(WHEEL)/libraries $(JOBS)
+	@PATH="$(WHEEL_BIN):$$PATH" $(WHEEL_BIN)/python tools/wheel/wheel.py \
+	    --sources $(WHEEL)/sources --libraries $(WHEEL)/libraries --out dist
+
+# Clean environments of every interpreter in PYTHONS, against what is built here.
+PYTHONS ?= $(PYTHON)
+test-wheel: setup
+	@$(PY) tests/wheel/try_wheel.py dist/*.whl $(WHEEL)/try --with $(PYTHONS)
 
 clean:
 	rm -rf $(VENV) $(CACHE) build dist *.egg-info phasefusion/*.so

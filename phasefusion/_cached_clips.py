@@ -94,7 +94,7 @@ class _Keys:
             "shape": list(shape),  # stands for the size, which may be a rule
         }
         for part in fields(fit):
-            if part.name != "size":
+            if part.name not in ("size", "device"):  # the pixels do not depend on it
                 made[f"fit.{part.name}"] = repr(getattr(fit, part.name))
         return self._key(made)
 

@@ -67,6 +67,16 @@ def fuse(
     NDArray[np.int64],
     NDArray[np.int64],
 ]: ...
+def fuse_there(
+    device: Any,
+    stream: int,
+    logprobs: int,
+    shape: tuple[int, int, int],
+    tie_seeds: NDArray[np.uint64],
+    complete: bool,
+    made: tuple[int, int, int, int, int],
+    /,
+) -> None: ...
 def distance_sums(
     device: Any, stream: int, a: int, b: int, n_pairs: int, n_px: int, /
 ) -> NDArray[np.int64]: ...

@@ -12,7 +12,7 @@ from phasefusion._checks import warn
 from phasefusion._code_hash import code_hash
 from phasefusion._devices import without_number
 from phasefusion._versions import versions
-from phasefusion.errors import FallbackWarning
+from phasefusion.errors import BackendUnavailableError, FallbackWarning
 from phasefusion.protocols import Plan
 
 #: Where a description says on which device a model is, or is to be.
@@ -29,26 +29,29 @@ def describe_scorer(scorer: object) -> dict[str, Any]:
     Warns
     -----
     FallbackWarning
-        If that source cannot be read.
+        If no such code is reached.
     """
     described = getattr(scorer, "describe", None)
     kind = type(scorer)
     name = f"{kind.__module__}.{kind.__qualname__}"
     found = {"class": name, **(described() if callable(described) else {})}
-    if not _describes_itself(kind):
+    if not _describes_itself(scorer):
         found.setdefault("source", code_hash(scorer))
     if "source" in found and found["source"] is None:
         warn(
-            f"the source of {found.get('model') or name} cannot be read, so that a run "
-            "goes on even if it has changed; keep it in a file, or say what identifies "
-            "it (describe() of a class, content= of wrap)",
+            f"nothing of {found.get('model') or name} is known, so that a run goes on "
+            "even if it has changed; say what identifies it (describe() of a class, "
+            "content= of wrap)",
             FallbackWarning,
         )
     return on_any_device(found)
 
 
-def _describes_itself(kind: type) -> bool:
-    """Whether a class, or one that is as much the user's own, has a `describe`."""
+def _describes_itself(scorer: object) -> bool:
+    """Whether an object, or a class that is the user's own, has a `describe`."""
+    kind = type(scorer)
+    if "describe" in getattr(scorer, "__dict__", {}):
+        return True
     for base in kind.__mro__:
         if "describe" in vars(base):
             is_ours = base.__module__.partition(".")[0] == "phasefusion"
@@ -104,3 +107,34 @@ def describe_run(
         "command": list(sys.argv),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def describe_frames(device: str, *, here: bool) -> dict[str, Any]:
+    """Return what run.json says of where frames are resized; nothing of the CPU.
+
+    Parameters
+    ----------
+    device : {"cpu", "cuda", "auto"}
+        What was asked for.
+    here : bool
+        Whether this process resizes them; other processes may have other GPUs.
+
+    Raises
+    ------
+    BackendUnavailableError
+        With "cuda", if there is no usable GPU here.
+    """
+    if device == "cpu":
+        return {}
+    found: dict[str, Any] = {"asked": device}
+    if here:
+        from phasefusion.cuda import runtime
+
+        try:
+            gpu = runtime.device(runtime.own_device())
+            found |= {"used": "cuda", "gpu": gpu.name, "kernels": gpu.image}
+        except BackendUnavailableError as error:
+            if device == "cuda":
+                raise
+            found |= {"used": "cpu", "why": str(error)}
+    return {"frames": found}

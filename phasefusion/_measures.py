@@ -105,8 +105,16 @@ class RunMeasures:
 
     @property
     def items_sha256(self) -> str:
-        """Hash of which items there are, whatever their order."""
-        text = "\n".join("\t".join(key) for key in sorted(self.keys))
+        """Hash of which items there are, whatever their order.
+
+        Items of one id are the same where their questions are, as far as the run
+        recorded them, and their right answers.
+        """
+        digests = self.digests
+        text = "\n".join(
+            "\t".join((*key, digests.get(key, ""), str(self.gold.get(key))))
+            for key in sorted(self.keys)
+        )
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._scorer_checks import check_scores
-from phasefusion.answers import parse_answer
+from phasefusion.answers import BY_PLACE, ParsedAnswer, parse_answer
 from phasefusion.datasets import Item
 from phasefusion.errors import ScoringError
 from phasefusion.fusion import fuse
@@ -142,11 +142,14 @@ class Answered:
                     reason = "; ".join(["no text", *said])
                     yield s, m, NO_ANSWER | {"path": "generate", "invalid": reason}
                 else:
-                    found = generated_answer(text, self.item, order)
+                    place = generated.places.get((p, m))
+                    found = generated_answer(text, self.item, order, place)
                     yield s, m, found | ({"note": note} if note else {})
 
 
-def generated_answer(text: str, item: Item, order: Sequence[int]) -> dict[str, Any]:
+def generated_answer(
+    text: str, item: Item, order: Sequence[int], place: int | None = None
+) -> dict[str, Any]:
     """Return what a record says of a generated text; extraction never guesses.
 
     Parameters
@@ -155,13 +158,28 @@ def generated_answer(text: str, item: Item, order: Sequence[int]) -> dict[str, A
     item : Item
     order : sequence of int
         ``order[pos] = content``, as the options were shown.
+    place : int, optional
+        Of the option that was chosen, as shown, where the text need not tell.
 
     Returns
     -------
     dict
         Fields of the record.
+
+    Raises
+    ------
+    ScoringError
+        If there is no option at `place`.
     """
-    parsed = parse_answer(text, [item.options[k] for k in order])
+    if place is None:
+        parsed = parse_answer(text, [item.options[k] for k in order])
+    elif 0 <= place < len(order):
+        parsed = ParsedAnswer(int(place), "parsed", BY_PLACE)
+    else:
+        raise ScoringError(
+            f"question {item.question_id!r}: {place} is given as the place of an "
+            f"answer; it must be 0..{len(order) - 1}"
+        )
     answer = None
     if parsed.answer is not None:
         answer = item.same_options[order[parsed.answer]]

@@ -30,6 +30,7 @@ from phasefusion.errors import (
     ScoringError,
     VideoError,
 )
+from phasefusion.frames import Device
 from phasefusion.grid import PhaseGrid
 from phasefusion.progress import Advance, Listener, follow
 from phasefusion.protocols.arms import Arm, Prompt
@@ -158,6 +159,8 @@ class Runner:
     on_error: Literal["mark", "raise"]
     cache: FrameCache | None = None
     variants: Mapping[Prompt, Scorer] = field(default_factory=dict)
+    #: Where frames are resized; None for as the scorer has it.
+    frames_device: Device | None = None
     #: Called when a video has been decoded, before anything of it is scored.
     opened: Callable[[], None] | None = None
     #: Called with the question before each call; every block is then a call of its own.
@@ -167,6 +170,12 @@ class Runner:
     def frame_size(self) -> SizeRule | None:
         """The size at which the scorer will look at frames, if it says so."""
         return getattr(self.scorer, "frame_size", None)
+
+    @property
+    def device(self) -> Device:
+        """Where frames are resized as they are decoded."""
+        of_scorer: Device = getattr(self.scorer, "frames_device", "cpu")
+        return self.frames_device or of_scorer
 
     def orders(self, item: Item, arm: Arm) -> NDArray[np.int64]:
         """Orders in which an arm shows the options of an item, shape (M, K)."""
@@ -256,6 +265,7 @@ class Runner:
                     self.threads,
                     self.on_error,
                     self.cache,
+                    self.device,
                 )
         except (VideoError, GridError, FrameError, OSError) as error:
             if self.on_error == "raise" or getattr(error, "errno", 0) in _OF_PROCESS:

@@ -12,6 +12,7 @@ from phasefusion._video_checks import lost_frames
 from phasefusion._video_fit import Fit, SizeRule
 from phasefusion.datasets import Item
 from phasefusion.errors import VideoError
+from phasefusion.frames import Device
 from phasefusion.grid import PhaseGrid
 from phasefusion.video import Clip, Video, VideoInfo, read_clips
 
@@ -37,8 +38,11 @@ def read_span(
     threads: int,
     on_error: Literal["mark", "raise"],
     cache: FrameCache | None = None,
+    device: Device = "cpu",
 ) -> Span:
     """Decode the frames of all grids at once, each at the size that `size` gives.
+
+    They are resized on the device, to the same bytes on each.
 
     With `Item.start` or `Item.end` the grids divide the frames that begin in
     [start, end), one that does not decode fails the span, and the cache is not asked.
@@ -57,13 +61,14 @@ def read_span(
             threads=threads,
             on_error=on_error,
             cache=cache,
+            device=device,
         )
         info = clips[0].info
         lost = _lost(item, info, on_error)
         return Span(clips, info.n_frames, info.duration_s, lost)
     with Video(item.video, threads=threads) as video:
         first, last = part_of(item, video)
-        clips = video._read_part(grids, Fit(size), first, last)
+        clips = video._read_part(grids, Fit(size, device=device), first, last)
         assert clips[0].span_s is not None
         lost = _lost(item, video.info, on_error)
         return Span(clips, last - first, clips[0].span_s[1], lost)

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, final
 
@@ -36,6 +37,14 @@ class Reader:
         sequential: bool,
         /,
     ) -> tuple[NDArray[np.uint8], bool]: ...
+    def read_chunks(
+        self,
+        indices: NDArray[np.int64],
+        chunks: tuple[tuple[NDArray[np.uint8], ...], ...],
+        take: Callable[[int, NDArray[np.int64], str, bool], bool],
+        n_thread: int,
+        /,
+    ) -> tuple[NDArray[np.uint8], bool] | None: ...
     def read_fitted(
         self,
         indices: NDArray[np.int64],
@@ -47,6 +56,7 @@ class Reader:
         /,
     ) -> tuple[NDArray[np.uint8], bool]: ...
 
+def ffmpeg_parts() -> dict[str, Any]: ...
 def ffmpeg_versions() -> dict[str, str]: ...
 def motion_energy(
     sums: NDArray[np.float64], facts: NDArray[np.int64], picture_px2: int, /

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._checks import warn
 from phasefusion.errors import FrameCountWarning, UsageError, VideoError
@@ -17,6 +17,9 @@ from phasefusion.errors import FrameCountWarning, UsageError, VideoError
 if TYPE_CHECKING:
     from phasefusion._video_records import VideoInfo
     from phasefusion.grid import PhaseGrid
+
+#: States of a frame that does not decode soundly.
+DAMAGED, MISSING = 1, 2
 
 _MAX_THREADS = 64
 _MAX_BYTES = 2**36
@@ -68,6 +71,40 @@ def check_on_error(on_error: object) -> None:
         raise UsageError(f'on_error={on_error!r} must be "raise" or "mark"')
 
 
+def check_indices(path: str, n_frames: int, indices: ArrayLike) -> NDArray[np.int64]:
+    """Return frames by index as an array, or say which are none."""
+    array = np.asarray(indices)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise UsageError(
+            f"indices must be a list of integers, got shape {array.shape} of "
+            f"{array.dtype}"
+        )
+    bad = np.flatnonzero((array < 0) | (array >= n_frames))
+    if len(bad):
+        raise IndexError(
+            f"{path}: frame {array[bad[0]]} is out of range; the video has {n_frames} "
+            f"frames, 0 to {n_frames - 1}"
+        )
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def unsound(path: str, wanted: NDArray[np.int64], state: NDArray[np.uint8]) -> str:
+    """Describe the frames that did not decode soundly; "" when there are none."""
+    missing = np.unique(wanted[state == MISSING])
+    damaged = np.unique(wanted[state == DAMAGED])
+    parts = []
+    if len(missing):
+        parts.append(f"{len(missing)} do not decode: frames {listed(missing)}")
+    if len(damaged):
+        parts.append(f"{len(damaged)} are damaged: frames {listed(damaged)}")
+    if not parts:
+        return ""
+    n_wanted = len(np.unique(wanted))
+    return f"{path}: of {n_wanted} wanted frames {' and '.join(parts)}"
+
+
 def check_grids(grids: Iterable[PhaseGrid]) -> list[PhaseGrid]:
     """Return the grids as a list, or say what is none."""
     from phasefusion.grid import PhaseGrid
@@ -111,7 +148,8 @@ def lost_frames(info: VideoInfo) -> str:
     """Say that frames of the video are lost, by its damage or its header; else empty.
 
     A header that is wrong by two frames or 2 % is taken for an estimate, if nothing
-    else is wrong.
+    else is wrong. So is one that is wrong by more where the frames last as long as it
+    says: AVI counts the empty chunks that stand for a longer frame, too.
     """
     header = info.n_frames_header
     if header is None:
@@ -121,6 +159,9 @@ def lost_frames(info: VideoInfo) -> str:
         return text
     there = info.n_frames + info.n_cut
     if header <= there or not (info.damaged or header - there > max(2, 0.02 * header)):
+        return ""
+    has_duration = info.duration_s_header is not None and not info.n_cut
+    if has_duration and not info.damaged and not cut_short(info):
         return ""
     return f"the header says {header} frames, {there} decode"
 

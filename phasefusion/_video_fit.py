@@ -13,11 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion.errors import FrameError
 from phasefusion.frames import (
+    Device,
     Filter,
     FirstPass,
     _check_channels,
     _check_options,
     _check_size,
+    check_device,
 )
 
 if TYPE_CHECKING:
@@ -43,12 +45,15 @@ class Fit:
         Means, then stds.
     filter, first_pass : str
         As for `frames.resize`.
+    device : {"cpu", "cuda", "auto"}
+        Where it is done; the pixels are the same.
     """
 
     size: FrameSize = None
     normalise: tuple[float, float, float, float, float, float] | None = None
     filter: Filter = "bicubic"
     first_pass: FirstPass = "auto"
+    device: Device = "cpu"
 
     @classmethod
     def checked(
@@ -58,19 +63,21 @@ class Fit:
         std: ArrayLike | None,
         filter: Filter,
         first_pass: FirstPass,
+        device: Device = "cpu",
     ) -> Fit:
         """Return the fit, or say which argument cannot be."""
         _check_options(filter, first_pass, 1)
+        check_device(device)
         if size is not None and not callable(size):
             size = _check_size(size)
         if (mean is None) != (std is None):
             raise FrameError("mean and std go together; one of them was not given")
         if mean is None or std is None:
-            return cls(size, None, filter, first_pass)
+            return cls(size, None, filter, first_pass, device)
         means, stds = _check_channels(mean, "mean"), _check_channels(std, "std")
         if 0.0 in stds:
             raise FrameError(f"std must not be 0 in float32, got {std!r}")
-        return cls(size, (*means, *stds), filter, first_pass)
+        return cls(size, (*means, *stds), filter, first_pass, device)
 
     @property
     def leaves_frames(self) -> bool:
@@ -92,25 +99,8 @@ class Fit:
         return np.uint8 if self.normalise is None else np.float32
 
     def empty(self, n_frames: int, shape: tuple[int, int, int], threads: int) -> Pixels:
-        """Room for frames of that shape.
-
-        NumPy asks for huge pages where an array is large. The kernel may have to move
-        other memory out of the way for them, which took a tenth of the time of a
-        decode; ordinary pages cost the same everywhere. They are made ready all at
-        once for one thread; several share that work as they write.
-        """
-        whole = (n_frames, *shape)
-        n_bytes = math.prod(whole) * np.dtype(self.dtype).itemsize
-        if n_bytes < _HUGE_BYTES or not hasattr(mmap, "MAP_POPULATE"):
-            return np.empty(whole, self.dtype)
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        if threads == 1 and n_bytes <= _READY_BYTES:  # it cannot be interrupted
-            flags |= mmap.MAP_POPULATE
-        try:
-            pages = mmap.mmap(-1, n_bytes, flags=flags)
-        except OSError as error:
-            raise MemoryError(f"{n_bytes} bytes for frames: {error}") from error
-        return np.ndarray(whole, self.dtype, pages)
+        """Room for frames of that shape."""
+        return new_pixels((n_frames, *shape), self.dtype, threads)
 
     def read(
         self,
@@ -122,6 +112,12 @@ class Fit:
         """Decode frames into `outs`; the state of each, and whether errors were met."""
         if self.leaves_frames:
             return reader.read(indices, tuple(outs), threads, False)
+        if self.device != "cpu" and len(indices):
+            from phasefusion.cuda.decoding import read_fitted
+
+            read = read_fitted(self, reader, indices, outs, threads)
+            if read is not None:
+                return read
         return reader.read_fitted(
             indices,
             tuple(outs),
@@ -130,3 +126,26 @@ class Fit:
             self.first_pass,
             threads,
         )
+
+
+def new_pixels(
+    shape: tuple[int, ...], dtype: type[np.uint8] | type[np.float32], threads: int
+) -> Pixels:
+    """Room for pixels that so many threads write.
+
+    NumPy asks for huge pages where an array is large. The kernel may have to move
+    other memory out of the way for them, which took a tenth of the time of a decode;
+    ordinary pages cost the same everywhere. They are made ready all at once for one
+    thread; several share that work as they write.
+    """
+    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+    if n_bytes < _HUGE_BYTES or not hasattr(mmap, "MAP_POPULATE"):
+        return np.empty(shape, dtype)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    if threads == 1 and n_bytes <= _READY_BYTES:  # it cannot be interrupted
+        flags |= mmap.MAP_POPULATE
+    try:
+        pages = mmap.mmap(-1, n_bytes, flags=flags)
+    except OSError as error:
+        raise MemoryError(f"{n_bytes} bytes for frames: {error}") from error
+    return np.ndarray(shape, dtype, pages)

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion._results import Result
+from phasefusion._video_checks import fraction, varies
 
 if TYPE_CHECKING:
     from phasefusion.grid import PhaseGrid
 
-__all__ = ["Clip", "StreamInfo", "VideoInfo", "of_part"]
+__all__ = ["Clip", "StreamInfo", "VideoInfo", "info_of", "of_part"]
 
 #: Of the contact sheet that a clip shows in a notebook.
 _MOST_PICTURES = 64
@@ -132,6 +133,45 @@ class VideoInfo(Result):
     n_cut: int
     damaged: bool
     size_changes: bool
+
+
+def info_of(raw: dict[str, Any], pts: NDArray[np.int64]) -> VideoInfo:
+    """Return the facts of a reader, whose frames are shown at `pts`."""
+    num, den = raw["time_base"]
+    time_base = Fraction(num, den)
+    start = int(pts[0]) if len(pts) else 0
+    streams = tuple(
+        StreamInfo(**{**s, "n_frames_header": s["n_frames_header"] or None})
+        for s in raw["streams"]
+    )
+    return VideoInfo(
+        path=raw["path"],
+        container=raw["container"],
+        codec=raw["codec"],
+        pixel_format=raw["pixel_format"],
+        width=raw["width"],
+        height=raw["height"],
+        rotation=raw["rotation"],
+        mirrored=raw["mirrored"],
+        fps=fraction(raw["fps"]),
+        time_base=time_base,
+        n_frames_header=raw["n_frames_header"] or None,
+        n_frames=raw["n_frames"],
+        duration_s=float((raw["end_pts"] - start) * time_base),
+        duration_s_header=raw["duration_s_header"] or None,
+        start_s=float(start * time_base),
+        end_pts=raw["end_pts"],
+        vfr=varies(pts),
+        color_space=raw["color_space"],
+        color_range=raw["color_range"],
+        sar=fraction(raw["sar"]),
+        stream_index=raw["stream_index"],
+        streams=streams,
+        counted=raw["why_counted"] if raw["counted"] else None,
+        n_cut=raw["n_cut"],
+        damaged=raw["damaged"],
+        size_changes=raw["size_changes"],
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

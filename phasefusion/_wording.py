@@ -1,4 +1,4 @@
-"""How numbers of things are said."""
+"""How numbers of things are said, and texts that no file can hold."""
 
 from __future__ import annotations
 
@@ -21,3 +21,14 @@ def unwritten(path: object, error: OSError) -> str:
     'a.csv: cannot be written: No space left on device; name another place'
     """
     return f"{path}: cannot be written: {error.strerror or error}; name another place"
+
+
+def encodable(text: str) -> str:
+    r"""Write halves of surrogate pairs in a text, which no encoding has, as escapes.
+
+    Python holds the bytes of file names that are no UTF-8 in this way.
+
+    >>> print(encodable("caf\udce9"))
+    caf\udce9
+    """
+    return text.encode(errors="backslashreplace").decode()

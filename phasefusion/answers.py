@@ -19,6 +19,8 @@ Outcome: TypeAlias = Literal["parsed", "invalid", "refused", "unparsed", "missin
 #: In the order in which they are reported.
 OUTCOMES: tuple[Outcome, ...] = ("parsed", "invalid", "refused", "unparsed", "missing")
 
+#: The rule of an answer that is given as a place, so that no text need be read.
+BY_PLACE = "place"
 
 #: How the reason begins where a text says two things.
 CONTRADICTIONS = ("names several options", "the letter is")
@@ -37,7 +39,8 @@ class ParsedAnswer(Result):
         answer; a text that names no option, or more than one; no text at all.
     rule : str
         What decided: "letter", "letter and text", "text", "declared", "tag", "field"
-        or "mention"; empty when nothing did.
+        or "mention"; empty when nothing did. `BY_PLACE` in records of answers whose
+        place was given.
     reason : str
         Why there is no answer; empty when there is one.
     """

@@ -310,7 +310,8 @@ class FrameCache:
                     found = item.stat(follow_symlinks=False)
                 except OSError:
                     continue
-                if is_part and now - found.st_mtime > _STALE_S:
+                # a clock that was set back leaves parts that are of the future
+                if is_part and abs(now - found.st_mtime) > _STALE_S:
                     _remove(item.path)
                 elif not is_part:
                     entries.append((found.st_mtime, found.st_size, item.path))

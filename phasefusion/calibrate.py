@@ -65,26 +65,29 @@ class Calibration(Result):
         return [
             {
                 "answers": label,
-                "threshold": _finite(curve.thresholds[j]),
+                "threshold": _threshold(curve.thresholds[j]),
                 **{name: _finite(getattr(curve, name)[j]) for name in names},
             }
             for label, j in wanted.items()
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON values; what is not finite is null."""
+        """Return everything as JSON values; NaN is null, and infinity "inf"."""
         made, curve = self.certified, self.curve
         names = ("alpha", "delta", "target", "n", "n_clusters", "n_dropped", "n_min")
         by_threshold = ("thresholds", "mean_phases", "disagreement", "changes")
         return {
-            "threshold": _finite(made.threshold),
+            "threshold": _threshold(made.threshold),
             "certified": made.certified,
             **{name: getattr(made, name) for name in names},
             "orders": self.orders,
             "phases": self.n_phases,
             "rows": self.rows(),
             "curve": {
-                name: [_finite(value) for value in getattr(curve, name)]
+                name: [
+                    _threshold(value) if name == "thresholds" else _finite(value)
+                    for value in getattr(curve, name)
+                ]
                 for name in (*by_threshold, "accuracy")
             },
         }
@@ -105,7 +108,7 @@ class Calibration(Result):
             nats = row["threshold"]
             table.add_row(
                 row["answers"],
-                "–" if nats is None else f"{nats:g}",
+                "–" if nats is None else f"{float(nats):g}",
                 "–" if row["mean_phases"] is None else f"{row['mean_phases']:.3f}",
                 *(
                     "–" if row[name] is None else percent(row[name])
@@ -130,13 +133,21 @@ class Calibration(Result):
         )
         if made.certified:
             return (
-                f"Threshold {made.threshold:g} nats ({promise}; {of_what}). It holds "
-                "for questions and videos drawn as these were, and this model."
+                f"Threshold {made.threshold:g} nats ({promise}; {of_what}). Of a "
+                f"cluster drawn at random, {percent(made.risks[made.certified - 1])} % "
+                "changed here on average; it holds for questions and videos drawn as "
+                "these were, and this model. The table is by question, another mean "
+                "where clusters differ in size."
             )
         why = "even all phases change too much, or the questions are too few to tell"
         if made.underpowered:
             why = f"at least {made.n_min} clusters are needed"
         return f"Nothing is certified ({promise}; {of_what}): {why}."
+
+
+def _threshold(value: float) -> float | str | None:
+    """Return a threshold as JSON: "inf" as run.json has it, null for none."""
+    return "inf" if np.isposinf(value) else _finite(value)
 
 
 def _finite(value: float) -> float | None:

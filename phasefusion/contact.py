@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._whole import replace_file
 from phasefusion.errors import FrameError
 from phasefusion.frames import resize
 from phasefusion.video import Clip
@@ -137,7 +138,7 @@ def write_png(path: str | Path, pixels: NDArray[np.uint8]) -> None:
     ----------
     .. [1] ISO/IEC 15948:2004, Portable Network Graphics.
     """
-    Path(path).write_bytes(png_bytes(pixels))
+    replace_file(path, png_bytes(pixels))
 
 
 def png_bytes(pixels: NDArray[np.uint8]) -> bytes:

@@ -9,11 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import orjson
-
 from phasefusion._cached_clips import as_cache
 from phasefusion._checks import warn
-from phasefusion._description import describe_run
+from phasefusion._description import describe_frames, describe_run
 from phasefusion._results import Result
 from phasefusion._runner import Runner
 from phasefusion._versions import versions as versions
@@ -23,12 +21,13 @@ from phasefusion.datasets import Dataset, Item
 from phasefusion.datasets.item import item_hash
 from phasefusion.datasets.loading import read_questions
 from phasefusion.engine import EngineArgument, Shard, hire
-from phasefusion.engine.shards import as_shard, check_stages
+from phasefusion.engine.shards import part_of
 from phasefusion.errors import DatasetError, NoAnswerWarning, RecordWarning
+from phasefusion.frames import Device, check_device
 from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
 from phasefusion.protocols.stages import lowest_margins, undecided
-from phasefusion.records import RunWriter, read_passes
+from phasefusion.records import RunWriter, _json, read_passes
 from phasefusion.video import CacheArgument
 
 if TYPE_CHECKING:
@@ -85,9 +84,9 @@ def evaluate(
     by: By = "frames",
     short: Short = "repeat",
     orders: OrdersName | None = None,
-    n_orders: int = 10,
+    n_orders: int | None = None,
     views: int | None = None,
-    dense: int = 32,
+    dense: int | None = None,
     threshold: float | None = None,
     alpha: float | None = None,
     seed: int = 0,
@@ -96,6 +95,7 @@ def evaluate(
     on_error: Literal["mark", "raise"] = "mark",
     progress: bool | Listener | None = None,
     cache: CacheArgument = None,
+    frames_device: Device | None = None,
     shard: Shard | str | None = None,
     engine: EngineArgument = "local",
     anchor: AnchorRule | None = None,
@@ -135,18 +135,18 @@ def evaluate(
         that grids are moved by; for repeated runs and random draws, their number.
     budget, phases, origin, by, short
         The phase grid, as in `PhaseGrid`; by default with the phases of the protocol,
-        which are fixed where it has one.
+        and only 1 where it has one.
     orders : {"identity", "shared", "latin", "cyclic", "ends", "all"}, optional
         Option orders; by default those of the protocol. Orders that repeat, as ten of
         three options must, are scored once, and so is a prompt that shows no options.
-    n_orders : int, default 10
-        How many "shared" orders.
+    n_orders : int, optional
+        How many "shared" orders, 10 by default; refused when others are given.
     views : int, optional
         How many "latin" orders; by default as many as a question has options. Other
         numbers than multiples of that are not balanced, which the report marks, or are
         refused where the protocol promises balance.
-    dense : int, default 32
-        Frames of the dense pass.
+    dense : int, optional
+        Frames of the dense pass, 32 by default.
     threshold : float, optional
         Of an adaptive protocol: the margin in nats from which no further phase is asked
         for, such as `stats.calibrate_adaptive` finds, or the posterior above which the
@@ -171,6 +171,10 @@ def evaluate(
     cache : FrameCache or path of a folder, optional
         Where decoded frames are kept for the next run over the same videos; by default
         nowhere. Questions with a start or an end are decoded each time.
+    frames_device : {"cpu", "cuda", "auto"}, optional
+        Where frames are resized as they are decoded, see `read_clip`; by default where
+        the scorer says, or else on the CPU. The frames are the same, so that a run may
+        go on elsewhere; run.json has, as "frames" of its "host", where it began.
     shard : str or Shard, optional
         ``"2/4"`` is the second of four parts of the questions, cut so that no video is
         in two of them, which goes to a folder of its own, ``OUT.shard-2-of-4``;
@@ -192,7 +196,8 @@ def evaluate(
     DatasetError, GridError, ScoringError
         For questions, grids and scorers that cannot be used.
     BackendUnavailableError
-        If phasefusion was built without FFmpeg.
+        If phasefusion was built without FFmpeg; with ``frames_device="cuda"``, if no
+        GPU can be used.
     RecordError
         If `out` holds a run with other settings, another process is writing it, or
         the disk is full.
@@ -206,8 +211,9 @@ def evaluate(
         If not one pass of the run has an answer.
     """
     _check_choices(on_error, limit)
+    if frames_device is not None:
+        check_device(frames_device)
     crew = hire(engine, scorer)
-    shard = as_shard(shard)
     threads = check_threads(threads)
     plan = make_plan(
         protocol,
@@ -229,25 +235,28 @@ def evaluate(
     items, source = _questions(questions)
     if anchor is not None:
         anchor.check(items)
-    chosen: Sequence[Item] = items[:limit]
+    chosen, part = part_of(items, limit, shard, plan)
     about: dict[str, Any] = {"questions": source}
-    if shard is not None:
-        check_stages(shard, plan)
-        out, chosen = shard.folder(out), shard.part(items, limit)
-        about |= shard.to_dict()
+    if part is not None:
+        out = part.folder(out)
+        about |= part.to_dict()
     frames = None if cache is None else as_cache(cache)
     with crew:  # before anything starts, so that nothing is left when that fails
         facts = crew.prepare(plan) | {"questions_sha256": source["sha256"]}
-        if facts["scorer"].get("shows_options") is False:
-            plan = plan.without_orders()
+        plan = plan.as_shown(facts["scorer"])
         orders_of = {k: plan.orders_of(k) for k in {len(i.options) for i in items}}
         described = describe_run(plan, facts, seed=seed, on_error=on_error)
-        options = orders_of, seed, threads, on_error, frames, crew.prepared.variants
+        scored_with = crew.prepared.scorer
+        of_scorer: Device = getattr(scored_with, "frames_device", "cpu")
+        where = frames_device or of_scorer
+        described["host"] |= describe_frames(where, here=scored_with is not None)
+        variants = crew.prepared.variants
+        options = orders_of, seed, threads, on_error, frames, variants, frames_device
         with RunWriter(out, described | about) as writer:
             n_old = len(writer.done)
             _warn_of_more(writer, chosen, limit)
             for arms, some in _stages(plan, chosen, out, seed):
-                runner = Runner(crew.prepared.scorer, writer, arms, *options)
+                runner = Runner(scored_with, writer, arms, *options)
                 crew.run(runner, some, progress)
             _warn_without_answers(writer)
             return Run(Path(out), len(writer.done), len(writer.done) - n_old)
@@ -308,7 +317,7 @@ def _questions(
     if not items:
         raise DatasetError("questions is empty; there is nothing to score")
     _check_items(items)
-    text = orjson.dumps([asdict(item) for item in items], option=orjson.OPT_SORT_KEYS)
+    text = _json.dumps([asdict(item) for item in items], sort_keys=True)
     return items, {
         "file": None,
         "sha256": hashlib.sha256(text).hexdigest(),

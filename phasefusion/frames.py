@@ -38,14 +38,38 @@ def cpu_level() -> Literal["scalar", "avx2", "avx512"]:
     return _frames.cpu_level()
 
 
+@overload
 def resize(
     frames: NDArray[np.uint8],
+    size: tuple[int, int],
+    *,
+    filter: Filter = ...,
+    first_pass: FirstPass = ...,
+    threads: int = ...,
+    device: Device = ...,
+    stream: Any = ...,
+) -> NDArray[np.uint8]: ...
+@overload
+def resize(
+    frames: Any,
+    size: tuple[int, int],
+    *,
+    filter: Filter = ...,
+    first_pass: FirstPass = ...,
+    threads: int = ...,
+    device: Literal["cuda", "auto"],
+    stream: Any = ...,
+) -> Any: ...
+def resize(
+    frames: Any,
     size: tuple[int, int],
     *,
     filter: Filter = "bicubic",
     first_pass: FirstPass = "auto",
     threads: int = 1,
-) -> NDArray[np.uint8]:
+    device: Device = "cpu",
+    stream: Any = None,
+) -> Any:
     """Resize RGB frames, byte for byte as ``PIL.Image.resize`` does.
 
     Parameters
@@ -64,7 +88,9 @@ def resize(
         Pillow up to 12 always began with the "horizontal" pass; a model whose
         preprocessing is pinned to it wants this.
     threads : int, default 1
-        Threads that share the work; none outlives the call.
+        Threads that share the work on the CPU; none outlives the call.
+    device, stream
+        As in `resize_normalize`.
 
     Returns
     -------
@@ -75,6 +101,8 @@ def resize(
     FrameError
         If frames is not uint8 with shape (..., H, W, 3) and H, W >= 1, or the size,
         the filter or the number of threads is not valid.
+    BackendUnavailableError, DeviceMemoryError, DeviceError
+        As `resize_normalize`.
 
     Examples
     --------
@@ -85,6 +113,19 @@ def resize(
            [200,   0,   0],
            [200,   0,   0]], dtype=uint8)
     """
+    if device != "cpu":
+        check_device(device)
+        from phasefusion.cuda.fallback import resize_or_fall_back
+
+        return resize_or_fall_back(
+            frames,
+            size,
+            filter=filter,
+            first_pass=first_pass,
+            threads=threads,
+            required=device == "cuda",
+            stream=stream,
+        )
     return _resize(
         frames,
         size,
@@ -190,8 +231,7 @@ def resize_normalize(
     array([-0.6, -0.6, -0.6], dtype=float32)
     """
     if device != "cpu":
-        if device not in get_args(Device):
-            raise FrameError(f"device must be cpu, cuda or auto; got {device!r}")
+        check_device(device)
         from phasefusion.cuda.fallback import run_or_fall_back
 
         return run_or_fall_back(
@@ -321,6 +361,11 @@ def _check_options(filter: str, first_pass: str, threads: int) -> None:
         raise FrameError(f"threads must be an integer, got {threads!r}")
     if threads < 1:
         raise FrameError(f"threads must be at least 1, got {threads}")
+
+
+def check_device(device: str) -> None:
+    if device not in get_args(Device):
+        raise FrameError(f"device must be cpu, cuda or auto; got {device!r}")
 
 
 def _check_channels(values: ArrayLike, name: str) -> tuple[float, float, float]:

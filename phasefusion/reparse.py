@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,9 @@ from typing import Any
 
 from phasefusion._passes import generated_answer
 from phasefusion._results import Result
+from phasefusion._whole import replace_file
 from phasefusion._wording import unwritten
+from phasefusion.answers import BY_PLACE
 from phasefusion.datasets import Item, load_questions
 from phasefusion.datasets.item import item_hash
 from phasefusion.errors import RecordError
@@ -128,6 +129,8 @@ class _Telling:
         """Return a record with its answer told again."""
         if row.get("path") != "generate" or not isinstance(row.get("text"), str):
             return row
+        if row.get("rule") == BY_PLACE:  # which its text did not tell
+            return row
         self.generated += 1
         item = self._items.get((row["benchmark"], row["question_id"]))
         reason = self._why_not(item, row)
@@ -159,13 +162,7 @@ def _shown(answer: int | None, outcome: str | None) -> str:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(path.name + ".tmp")
     try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        replace_file(path, data)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise RecordError(unwritten(path, error)) from error

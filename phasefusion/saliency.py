@@ -28,8 +28,8 @@ from phasefusion.errors import (
 from phasefusion.grid import PhaseGrid
 from phasefusion.progress import Advance, Listener, follow
 from phasefusion.records import differences, iter_passes, read_run
+from phasefusion.records.questions import find_questions
 from phasefusion.records.saliency import SaliencyWriter, saliency_key
-from phasefusion.report.html.questions import find_questions
 from phasefusion.scoring.saliency import Method, Replace, Saliency, flip_saliency
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def explain_run(
         If the run has no phases on a grid, names no question file that can be read, or
         its file cannot be written.
     ScoringError
-        If the scorer is not that of the run, or explains nothing.
+        If the scorer is not that of the run, or no `HFOptionScorer`.
     UsageError
         If there is no question of an id.
     """
@@ -225,9 +225,12 @@ def _grid_of(run: Path, settings: Mapping[str, Any]) -> tuple[str, PhaseGrid]:
 
 def _same_scorer(scorer: Any, settings: Mapping[str, Any]) -> HFOptionScorer:
     """Return the scorer with the frame sizes of the run, if it is that of the run."""
-    if not callable(getattr(scorer, "saliency", None)):
+    from phasefusion.scoring import HFOptionScorer
+
+    if not isinstance(scorer, HFOptionScorer):
         raise ScoringError(
-            f"{type(scorer).__name__} has no method saliency; HFOptionScorer has"
+            f"{type(scorer).__name__} is no HFOptionScorer: frames can be left out and "
+            "followed in such a scorer alone"
         )
     budgets = [entry.get("budget") or 0 for entry in settings.get("arms", ())]
     scorer = scorer.pinned(max(budgets))

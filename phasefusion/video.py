@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, Unpack
 
 import numpy as np
@@ -20,19 +19,19 @@ from phasefusion._cached_clips import CachedClips, as_cache, read_through
 from phasefusion._checks import warn
 from phasefusion._install import FFMPEG
 from phasefusion._video_checks import (
+    DAMAGED,
     check_grids,
+    check_indices,
     check_on_error,
     check_room,
     check_threads,
-    fraction,
-    listed,
     most_frames,
     stream_number,
-    varies,
+    unsound,
     warn_count,
 )
 from phasefusion._video_fit import Fit, FrameSize, Pixels
-from phasefusion._video_records import Clip, StreamInfo, VideoInfo, of_part
+from phasefusion._video_records import Clip, StreamInfo, VideoInfo, info_of, of_part
 from phasefusion._video_source import (
     VideoLimits,
     VideoSource,
@@ -43,10 +42,9 @@ from phasefusion._video_source import (
 from phasefusion.errors import (
     BackendUnavailableError,
     DamagedFrameWarning,
-    UsageError,
     VideoError,
 )
-from phasefusion.frames import Filter, FirstPass
+from phasefusion.frames import Device, Filter, FirstPass
 from phasefusion.grid import PhaseGrid
 
 if TYPE_CHECKING:
@@ -55,6 +53,7 @@ if TYPE_CHECKING:
 
     from phasefusion._video import Reader
     from phasefusion.cache import FrameCache
+    from phasefusion.cuda import YuvFrames
 
 __all__ = [
     "Clip",
@@ -70,9 +69,6 @@ __all__ = [
 OnError: TypeAlias = Literal["raise", "mark"]
 CacheArgument: TypeAlias = "FrameCache | str | os.PathLike[str] | None"
 _Decoded: TypeAlias = "tuple[list[Clip], VideoInfo, NDArray[np.int64]]"
-
-_MISSING = 2
-_DAMAGED = 1
 
 
 def _backend() -> ModuleType:
@@ -198,42 +194,8 @@ class Video:
         raw: dict[str, Any] = self._reader.info()
         pts = self._reader.pts()
         pts.flags.writeable = False
-        num, den = raw["time_base"]
-        time_base = Fraction(num, den)
-        start = int(pts[0]) if len(pts) else 0
-        streams = tuple(
-            StreamInfo(**{**s, "n_frames_header": s["n_frames_header"] or None})
-            for s in raw["streams"]
-        )
         self._pts = pts
-        self._info = VideoInfo(
-            path=raw["path"],
-            container=raw["container"],
-            codec=raw["codec"],
-            pixel_format=raw["pixel_format"],
-            width=raw["width"],
-            height=raw["height"],
-            rotation=raw["rotation"],
-            mirrored=raw["mirrored"],
-            fps=fraction(raw["fps"]),
-            time_base=time_base,
-            n_frames_header=raw["n_frames_header"] or None,
-            n_frames=raw["n_frames"],
-            duration_s=float((raw["end_pts"] - start) * time_base),
-            duration_s_header=raw["duration_s_header"] or None,
-            start_s=float(start * time_base),
-            end_pts=raw["end_pts"],
-            vfr=varies(pts),
-            color_space=raw["color_space"],
-            color_range=raw["color_range"],
-            sar=fraction(raw["sar"]),
-            stream_index=raw["stream_index"],
-            streams=streams,
-            counted=raw["why_counted"] if raw["counted"] else None,
-            n_cut=raw["n_cut"],
-            damaged=raw["damaged"],
-            size_changes=raw["size_changes"],
-        )
+        self._info = info_of(raw, pts)
 
     # ------------------------------------------------------------------ facts
 
@@ -266,8 +228,8 @@ class Video:
 
     def __repr__(self) -> str:
         i = self._info
-        size = f"{i.width}x{i.height}"
-        return f"<Video {i.path!r}: {i.n_frames} frames of {size}, {i.codec}>"
+        what = f"{i.n_frames} frames of {i.width}x{i.height}, {i.codec}"
+        return f"<Video {i.path!r}: {what}>"
 
     # ----------------------------------------------------------------- frames
 
@@ -280,6 +242,7 @@ class Video:
         std: ArrayLike | None = None,
         filter: Filter = "bicubic",
         first_pass: FirstPass = "auto",
+        device: Device = "cpu",
         on_error: OnError = "raise",
     ) -> Pixels:
         """Frames by index, decoded in one pass.
@@ -298,6 +261,10 @@ class Video:
             As for `resize_normalize`.
         filter, first_pass
             As for `resize`.
+        device : {"cpu", "cuda", "auto"}, default "cpu"
+            Where frames are resized and normalised, with the same pixels in the host's
+            memory. A GPU gets the decoder's planes as far as `read_planes` does, and
+            RGB of others. "auto" is the CPU, said once, without a usable GPU.
         on_error : {"raise", "mark"}, default "raise"
             What a frame that does not decode soundly does: raise, or come out as the
             decoder leaves it (black when it gives none) with a warning.
@@ -318,6 +285,8 @@ class Video:
         VideoError
             If a wanted frame does not decode soundly; the message lists the indices.
             If the result would take more than half the memory, or 64 GiB.
+        BackendUnavailableError, DeviceMemoryError, DeviceError
+            As `resize_normalize`, with another device than "cpu".
 
         Warns
         -----
@@ -325,55 +294,78 @@ class Video:
             The same with ``on_error="mark"``.
         """
         check_on_error(on_error)
-        fit = Fit.checked(size, mean, std, filter, first_pass)
+        fit = Fit.checked(size, mean, std, filter, first_pass, device)
         wanted = self._checked(indices)
         shape = fit.shape(self._info.height, self._info.width, len(wanted))
         check_room(self._info.path, [(len(wanted), shape)], fit.dtype)
         frames = fit.empty(len(wanted), shape, self._threads)
         state, _ = fit.read(self._reader, wanted, [frames], self._threads)
-        unsound = self._raise_unsound(wanted, state, on_error)
-        if unsound:
-            warn(unsound, DamagedFrameWarning)
+        self._raise_unsound(wanted, state, on_error, DamagedFrameWarning)
+        return frames
+
+    def read_planes(
+        self, indices: ArrayLike, *, on_error: OnError = "raise"
+    ) -> YuvFrames:
+        """Frames by index as the decoder has them: Y, and U and V of half the size.
+
+        `phasefusion.cuda.resize` and its like take them, half the bytes of RGB, with
+        the same result. Pictures are upright.
+
+        Parameters
+        ----------
+        indices, on_error
+            As for `read`.
+
+        Returns
+        -------
+        frames : YuvFrames
+            In the host's memory, with matrix and range.
+
+        Raises
+        ------
+        IndexError, VideoError
+            As `read`; and if the pictures have not 8 bits and chroma of half the size,
+            differ in matrix, range or size, or are turned so that an odd side is
+            reversed, after which other pixels would share chroma. As `read` it warns.
+
+        Notes
+        -----
+        A sample of chroma is that of the four pixels that it covers, wherever it was
+        taken by the stream's word, as in all conversions here.
+
+        Examples
+        --------
+        >>> from phasefusion import tinyvlm
+        >>> path = tinyvlm.questions_path().parent / "clip-000.mp4"
+        >>> with Video(path) as video:
+        ...     frames = video.read_planes([0, 1])
+        >>> frames.y.shape, frames.u.shape, frames.matrix, frames.full_range
+        ((2, 224, 224), (2, 112, 112), 'bt709', False)
+        """
+        from phasefusion.cuda.decoding import read_planes
+
+        check_on_error(on_error)
+        wanted = self._checked(indices)
+        frames, state = read_planes(self._reader, self._info, wanted, self._threads)
+        self._raise_unsound(wanted, state, on_error, DamagedFrameWarning)
         return frames
 
     def _checked(self, indices: ArrayLike) -> NDArray[np.int64]:
-        array = np.asarray(indices)
-        if array.size == 0:
-            array = array.astype(np.int64)
-        if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise UsageError(
-                f"indices must be a list of integers, got shape {array.shape} of "
-                f"{array.dtype}"
-            )
-        n = self._info.n_frames
-        bad = np.flatnonzero((array < 0) | (array >= n))
-        if len(bad):
-            raise IndexError(
-                f"{self._info.path}: frame {array[bad[0]]} is out of range; the video "
-                f"has {n} frames, 0 to {n - 1}"
-            )
-        return np.ascontiguousarray(array, dtype=np.int64)
+        return check_indices(self._info.path, self._info.n_frames, indices)
 
     def _raise_unsound(
-        self, wanted: NDArray[np.int64], state: NDArray[np.uint8], on_error: OnError
-    ) -> str:
-        """Describe the frames that did not decode soundly; raise if that is wanted."""
-        missing = np.unique(wanted[state == _MISSING])
-        damaged = np.unique(wanted[state == _DAMAGED])
-        parts = []
-        if len(missing):
-            parts.append(f"{len(missing)} do not decode: frames {listed(missing)}")
-        if len(damaged):
-            parts.append(f"{len(damaged)} are damaged: frames {listed(damaged)}")
-        if not parts:
-            return ""
-        text = (
-            f"{self._info.path}: of {len(np.unique(wanted))} wanted frames "
-            f"{' and '.join(parts)}"
-        )
-        if on_error == "raise":
+        self,
+        wanted: NDArray[np.int64],
+        state: NDArray[np.uint8],
+        on_error: OnError,
+        warning: type[Warning] | None = None,
+    ) -> None:
+        """Raise, or warn of, frames that did not decode soundly."""
+        text = unsound(self._info.path, wanted, state)
+        if text and on_error == "raise":
             raise VideoError(f'{text}; pass on_error="mark" to go on without them')
-        return text
+        if text and warning is not None:
+            warn(text, warning)
 
     def _read_grids(
         self, grids: Sequence[PhaseGrid], fit: Fit, on_error: OnError
@@ -440,7 +432,7 @@ class Video:
                     missing=marks != 0,
                     grid=grid,
                     info=self._info,
-                    damaged=marks == _DAMAGED,
+                    damaged=marks == DAMAGED,
                 )
             )
         return clips, state, damaged
@@ -476,6 +468,7 @@ def read_clip(
     threads: SupportsIndex = 1,
     on_error: OnError = "raise",
     cache: CacheArgument = None,
+    device: Device = "cpu",
     **limits: Unpack[VideoLimits],
 ) -> Clip:
     """Frames of all S phases of a grid, in one decode.
@@ -485,7 +478,7 @@ def read_clip(
     path : str or path-like, bytes-like, or binary file object
         As for `Video`.
     grid : PhaseGrid
-    size, mean, std, filter, first_pass
+    size, mean, std, filter, first_pass, device
         As for `Video.read`: resized and normalised frame by frame, as they are decoded.
         A callable size gets the number of frames of one phase.
     stream, threads, **limits
@@ -539,6 +532,7 @@ def read_clip(
         threads=threads,
         on_error=on_error,
         cache=cache,
+        device=device,
         **limits,
     )[0]
 
@@ -556,6 +550,7 @@ def read_clips(
     threads: SupportsIndex = 1,
     on_error: OnError = "raise",
     cache: CacheArgument = None,
+    device: Device = "cpu",
     **limits: Unpack[VideoLimits],
 ) -> list[Clip]:
     """Frames of several grids over one video, in one decode of all their frames.
@@ -564,7 +559,8 @@ def read_clips(
     ----------
     path : str or path-like, bytes-like, or binary file object
     grids : sequence of PhaseGrid
-    size, mean, std, filter, first_pass, stream, threads, on_error, cache, **limits
+    size, mean, std, filter, first_pass, stream, threads, on_error, cache, device
+    **limits
         As for `read_clip`. A callable size may give each grid its own.
 
     Returns
@@ -578,7 +574,7 @@ def read_clips(
         As `read_clip`. The limit on memory is one on the frames of all grids together.
     """
     check_on_error(on_error)
-    fit = Fit.checked(size, mean, std, filter, first_pass)
+    fit = Fit.checked(size, mean, std, filter, first_pass, device)
     grids = check_grids(grids)
 
     def decode(source: VideoSource, missing: Sequence[PhaseGrid]) -> _Decoded:

@@ -16,7 +16,7 @@ def adaptive_item(posteriors, order, threshold, item_id, seed):
             return -1, len(taken), math.nan
         with np.errstate(divide="ignore"):
             fused = fuse(np.log(np.array(taken)), item_id=item_id, seed=seed)
-        if fused.margin >= threshold:
+        if math.isfinite(threshold) and fused.margin >= threshold:
             break
     return int(fused.answer), len(taken), float(fused.margin)
 

@@ -93,5 +93,7 @@ def short_run(questions, out, scorer=None, **options):
     from phasefusion.evaluate import evaluate
 
     scorer = scorer or PixelScorer()
-    options = {"budget": 4, "dense": 10, "n_orders": 5, "progress": False} | options
+    is_shared = options.get("orders", "shared") == "shared"
+    shared = {"n_orders": 5} if is_shared else {}
+    options = {"budget": 4, "dense": 10, "progress": False} | shared | options
     return evaluate(questions, scorer, out=out, **options)

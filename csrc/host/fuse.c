@@ -75,18 +75,25 @@ pf_gpu_option_scores(pf_device *device, const pf_gpu_logits *l, double *logprob,
     return pf_device_leave(device, st, failure);
 }
 
+/* Where an array is: in the block, or already on the device. */
+static void *
+place_of(const pf_gpu_passes *p, const pf_block *block, int part, const void *own)
+{
+    return p->is_there ? (void *)(uintptr_t)own : (void *)block->part[part].address;
+}
+
 static pf_status
 fuse(pf_device *device, const pf_gpu_passes *p, pf_block *block, pf_failure *failure)
 {
     const int64_t of_block = FUSE_THREADS / WARP;
     const pf_gpu_fuse params = {
-            .logprob = (const double *)block->part[0].address,
+            .logprob = place_of(p, block, 0, p->logprob),
             .tie_seed = (const unsigned long long *)block->part[1].address,
-            .posterior = (double *)block->part[2].address,
-            .margin = (double *)block->part[3].address,
-            .answer = (long long *)block->part[4].address,
-            .n_tied = (long long *)block->part[5].address,
-            .n_valid = (long long *)block->part[6].address,
+            .posterior = place_of(p, block, 2, p->posterior),
+            .margin = place_of(p, block, 3, p->margin_nats),
+            .answer = place_of(p, block, 4, p->answer),
+            .n_tied = place_of(p, block, 5, p->n_tied),
+            .n_valid = place_of(p, block, 6, p->n_valid),
             .n_item = p->n_item,
             .n_pass = p->n_pass,
             .n_option = (int)p->n_option,
@@ -96,7 +103,8 @@ fuse(pf_device *device, const pf_gpu_passes *p, pf_block *block, pf_failure *fai
             .grid = {(unsigned)((p->n_item + of_block - 1) / of_block), 1, 1},
             .block = {FUSE_THREADS, 1, 1},
             .shared_bytes = FUSE_THREADS,
-            .params = &params};
+            .params = &params,
+            .stream = p->stream};
 
     return pf_device_launch(device, &launch, failure);
 }
@@ -104,7 +112,7 @@ fuse(pf_device *device, const pf_gpu_passes *p, pf_block *block, pf_failure *fai
 pf_status
 pf_gpu_fuse_run(pf_device *device, const pf_gpu_passes *p, pf_failure *failure)
 {
-    pf_block block = {.stream = NULL};
+    pf_block block = {.stream = p->stream};
     const size_t n = (size_t)p->n_item;
     size_t n_posterior, n_logprob, n_byte;
     pf_status st;
@@ -121,13 +129,15 @@ pf_gpu_fuse_run(pf_device *device, const pf_gpu_passes *p, pf_failure *failure)
     if (n == 0) {
         return PF_OK;
     }
-    block.part[0] = (pf_block_part){.from = p->logprob, .n_byte = n_byte};
     block.part[1] = (pf_block_part){.from = p->tie_seed, .n_byte = n * 8};
-    block.part[2] = (pf_block_part){.to = p->posterior, .n_byte = n_posterior * 8};
-    block.part[3] = (pf_block_part){.to = p->margin_nats, .n_byte = n * 8};
-    block.part[4] = (pf_block_part){.to = p->answer, .n_byte = n * 8};
-    block.part[5] = (pf_block_part){.to = p->n_tied, .n_byte = n * 8};
-    block.part[6] = (pf_block_part){.to = p->n_valid, .n_byte = n * 8};
+    if (!p->is_there) {
+        block.part[0] = (pf_block_part){.from = p->logprob, .n_byte = n_byte};
+        block.part[2] = (pf_block_part){.to = p->posterior, .n_byte = n_posterior * 8};
+        block.part[3] = (pf_block_part){.to = p->margin_nats, .n_byte = n * 8};
+        block.part[4] = (pf_block_part){.to = p->answer, .n_byte = n * 8};
+        block.part[5] = (pf_block_part){.to = p->n_tied, .n_byte = n * 8};
+        block.part[6] = (pf_block_part){.to = p->n_valid, .n_byte = n * 8};
+    }
     st = pf_device_enter(device, failure);
     if (st != PF_OK) {
         return st;

@@ -29,7 +29,8 @@ PF_NODISCARD pf_status pf_gpu_option_scores(pf_device *device,
 
 /* pf_posterior_fuse by the linear pool, for items of n_option options each; bit for bit
  * but for the margin of posteriors below 1e-290, which is within 2 units in the last
- * place of its logs. All arrays are of the host; complete on return. */
+ * place of its logs. Arrays are of the host, or with is_there all but tie_seed lie on
+ * the device; complete on return. */
 typedef struct pf_gpu_passes {
     const double *logprob; /* (n_item, n_pass, n_option) */
     const uint64_t *tie_seed;
@@ -37,6 +38,8 @@ typedef struct pf_gpu_passes {
     int64_t n_pass;
     int64_t n_option;
     bool is_complete;
+    bool is_there;
+    void *stream;
     double *posterior; /* (n_item, n_option), and so on: out, as of pf_fused */
     double *margin_nats;
     int64_t *answer;

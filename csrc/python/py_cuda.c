@@ -462,6 +462,7 @@ static PyMethodDef cuda_methods[] = {
         {"option_scores", pf_cuda_option_scores, METH_VARARGS,
                 pf_cuda_option_scores_doc},
         {"fuse", pf_cuda_fuse, METH_VARARGS, pf_cuda_fuse_doc},
+        {"fuse_there", pf_cuda_fuse_there, METH_VARARGS, pf_cuda_fuse_there_doc},
         {"distance_sums", pf_cuda_distance_sums, METH_VARARGS,
                 pf_cuda_distance_sums_doc},
         {"blas", pf_cuda_blas, METH_VARARGS, pf_cuda_blas_doc},

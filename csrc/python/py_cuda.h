@@ -24,6 +24,8 @@ extern const char pf_cuda_option_scores_doc[];
 PyObject *pf_cuda_option_scores(PyObject *module, PyObject *args);
 extern const char pf_cuda_fuse_doc[];
 PyObject *pf_cuda_fuse(PyObject *module, PyObject *args);
+extern const char pf_cuda_fuse_there_doc[];
+PyObject *pf_cuda_fuse_there(PyObject *module, PyObject *args);
 extern const char pf_cuda_distance_sums_doc[];
 PyObject *pf_cuda_distance_sums(PyObject *module, PyObject *args);
 extern const char pf_cuda_blas_doc[];

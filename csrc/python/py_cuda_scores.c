@@ -187,6 +187,61 @@ pf_cuda_fuse(PyObject *module, PyObject *args)
     return result;
 }
 
+const char pf_cuda_fuse_there_doc[] =
+        "fuse_there($module, device, stream, logprobs, shape, tie_seeds, complete, "
+        "made, /)\n--\n\n"
+        "The same with logprobs at an address of the device, of that shape, and the "
+        "five\n"
+        "results at those of made.";
+
+PyObject *
+pf_cuda_fuse_there(PyObject *module, PyObject *args)
+{
+    pf_failure failure = {0};
+    PyObject *capsule, *given, *seeds;
+    pf_device *device;
+    unsigned long long stream, from, made[5];
+    long long shape[3];
+    int is_complete;
+    pf_gpu_passes p;
+    pf_status st = PF_EINVAL;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OKK(LLL)Op(KKKKK):fuse_there", &capsule, &stream,
+                &from, &shape[0], &shape[1], &shape[2], &given, &is_complete, &made[0],
+                &made[1], &made[2], &made[3], &made[4])) {
+        return NULL;
+    }
+    device = pf_cuda_device_of(capsule);
+    seeds = device == NULL ? NULL : pf_array_in(given, NPY_UINT64, 1, "tie_seeds");
+    if (seeds == NULL) {
+        return NULL;
+    }
+    p = (pf_gpu_passes){.logprob = (const double *)(uintptr_t)from,
+            .tie_seed = PyArray_DATA(PF_ARRAY(seeds)),
+            .n_item = shape[0],
+            .n_pass = shape[1],
+            .n_option = shape[2],
+            .is_complete = is_complete != 0,
+            .is_there = true,
+            .stream = (void *)(uintptr_t)stream,
+            .posterior = (double *)(uintptr_t)made[0],
+            .margin_nats = (double *)(uintptr_t)made[1],
+            .answer = (int64_t *)(uintptr_t)made[2],
+            .n_tied = (int64_t *)(uintptr_t)made[3],
+            .n_valid = (int64_t *)(uintptr_t)made[4]};
+    if (PyArray_DIM(PF_ARRAY(seeds), 0) == shape[0]) {
+        Py_BEGIN_ALLOW_THREADS
+        st = pf_gpu_fuse_run(device, &p, &failure);
+        Py_END_ALLOW_THREADS
+    }
+    Py_DECREF(seeds);
+    if (st != PF_OK) {
+        return pf_cuda_raise(st, &failure, "a count");
+    }
+    Py_RETURN_NONE;
+}
+
 const char pf_cuda_distance_sums_doc[] =
         "distance_sums($module, device, stream, a, b, n_pairs, n_px, /)\n--\n\n"
         "Sums int64 (n, 3) over pairs of frames at two addresses: |a - b|, (a - b)^2,\n"

@@ -270,6 +270,7 @@ static PyMethodDef reader_methods[] = {
         {"histograms", pf_reader_histograms, METH_VARARGS, pf_reader_histograms_doc},
         {"motion", pf_reader_motion, METH_VARARGS, pf_reader_motion_doc},
         {"read", pf_reader_read, METH_VARARGS, pf_reader_read_doc},
+        {"read_chunks", pf_reader_read_chunks, METH_VARARGS, pf_reader_read_chunks_doc},
         {"read_fitted", pf_reader_read_fitted, METH_VARARGS, pf_reader_read_fitted_doc},
         {NULL, NULL, 0, NULL},
 };
@@ -311,7 +312,54 @@ ffmpeg_versions(PyObject *module, PyObject *unused)
             version_text(swscale_version()), "release", av_version_info());
 }
 
+PyDoc_STRVAR(parts_doc,
+        "ffmpeg_parts()\n--\n\nLicence, container readers and decoders of the FFmpeg "
+        "libraries in use.");
+
+static int
+append_text(PyObject *list, const char *text)
+{
+    PyObject *item = PyUnicode_FromString(text);
+    const int code = item == NULL ? -1 : PyList_Append(list, item);
+
+    Py_XDECREF(item);
+    return code;
+}
+
+static PyObject *
+ffmpeg_parts(PyObject *module, PyObject *unused)
+{
+    PyObject *demuxers = PyList_New(0), *decoders = PyList_New(0), *parts = NULL;
+    const AVInputFormat *kind;
+    const AVCodec *codec;
+    void *at = NULL;
+
+    (void)module;
+    (void)unused;
+    if (demuxers == NULL || decoders == NULL) {
+        goto fail;
+    }
+    while ((kind = av_demuxer_iterate(&at)) != NULL) {
+        if (append_text(demuxers, kind->name) < 0) {
+            goto fail;
+        }
+    }
+    at = NULL;
+    while ((codec = av_codec_iterate(&at)) != NULL) {
+        if (av_codec_is_decoder(codec) && append_text(decoders, codec->name) < 0) {
+            goto fail;
+        }
+    }
+    parts = Py_BuildValue("{s:s,s:O,s:O}", "license", avcodec_license(), "demuxers",
+            demuxers, "decoders", decoders);
+fail:
+    Py_XDECREF(demuxers);
+    Py_XDECREF(decoders);
+    return parts;
+}
+
 static PyMethodDef video_methods[] = {
+        {"ffmpeg_parts", ffmpeg_parts, METH_NOARGS, parts_doc},
         {"ffmpeg_versions", ffmpeg_versions, METH_NOARGS, versions_doc},
         {"motion_energy", pf_video_motion_energy, METH_VARARGS, pf_motion_energy_doc},
         {"read_subtitles", pf_read_subtitles, METH_VARARGS, pf_read_subtitles_doc},

@@ -71,6 +71,7 @@ PyObject *pf_run_call(pf_reader *self, pf_read_call *call);
 /* Methods that read frames. */
 extern const char pf_reader_read_doc[];
 extern const char pf_reader_read_fitted_doc[];
+extern const char pf_reader_read_chunks_doc[];
 extern const char pf_reader_digest_doc[];
 extern const char pf_reader_histograms_doc[];
 extern const char pf_reader_motion_doc[];
@@ -79,6 +80,7 @@ PyObject *pf_reader_histograms(PyObject *object, PyObject *args);
 PyObject *pf_reader_motion(PyObject *object, PyObject *args);
 PyObject *pf_reader_read(PyObject *object, PyObject *args);
 PyObject *pf_reader_read_fitted(PyObject *object, PyObject *args);
+PyObject *pf_reader_read_chunks(PyObject *object, PyObject *args);
 
 /* Functions of the module. */
 extern const char pf_motion_energy_doc[];

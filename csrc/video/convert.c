@@ -77,22 +77,50 @@ prepare_scratch(pf_converter *converter, const pf_geometry *geometry)
     return converter->scratch == NULL ? PF_ENOMEM : PF_OK;
 }
 
-static pf_luma_weights
-weights_of(enum AVColorSpace matrix)
+static pf_matrix
+matrix_of(enum AVColorSpace matrix)
 {
     switch (matrix) {
         case AVCOL_SPC_BT709:
-            return (pf_luma_weights){0.2126, 0.0722};
+            return PF_MATRIX_BT709;
         case AVCOL_SPC_FCC:
-            return (pf_luma_weights){0.30, 0.11};
+            return PF_MATRIX_FCC;
         case AVCOL_SPC_SMPTE240M:
-            return (pf_luma_weights){0.212, 0.087};
+            return PF_MATRIX_SMPTE240M;
         case AVCOL_SPC_BT2020_NCL:
         case AVCOL_SPC_BT2020_CL:
-            return (pf_luma_weights){0.2627, 0.0593};
+            return PF_MATRIX_BT2020;
         default: /* BT.601, also when unspecified */
-            return (pf_luma_weights){0.299, 0.114};
+            return PF_MATRIX_BT601;
     }
+}
+
+static pf_luma_weights
+weights_of(enum AVColorSpace matrix)
+{
+    static const pf_luma_weights weights[] = {
+            [PF_MATRIX_BT601] = {0.299, 0.114},
+            [PF_MATRIX_BT709] = {0.2126, 0.0722},
+            [PF_MATRIX_BT2020] = {0.2627, 0.0593},
+            [PF_MATRIX_FCC] = {0.30, 0.11},
+            [PF_MATRIX_SMPTE240M] = {0.212, 0.087},
+    };
+
+    return weights[matrix_of(matrix)];
+}
+
+const char *
+pf_matrix_name(pf_matrix matrix)
+{
+    static const char *const names[] = {
+            [PF_MATRIX_BT601] = "bt601",
+            [PF_MATRIX_BT709] = "bt709",
+            [PF_MATRIX_BT2020] = "bt2020",
+            [PF_MATRIX_FCC] = "fcc",
+            [PF_MATRIX_SMPTE240M] = "smpte240m",
+    };
+
+    return names[matrix];
 }
 
 static bool
@@ -199,46 +227,63 @@ prepare_scaler(
     return PF_OK;
 }
 
-/* dst, tight, from padded rows: turned clockwise, then mirrored */
-static void
-orient(const pf_converter *converter, const pf_geometry *geometry, uint8_t *dst)
+/* The way over a stored plane on which its samples come upright, in bytes. */
+typedef struct upright {
+    ptrdiff_t first; /* of the top left corner */
+    ptrdiff_t right; /* from one sample to the next */
+    ptrdiff_t down;
+    ptrdiff_t width;
+    ptrdiff_t height;
+} upright;
+
+/* Of a plane of width x height samples: turned clockwise, then mirrored. */
+static upright
+upright_way(const pf_geometry *geometry, ptrdiff_t width, ptrdiff_t height,
+        ptrdiff_t step_bytes, ptrdiff_t row_bytes)
 {
-    const ptrdiff_t w = geometry->stored_width_px;
-    const ptrdiff_t h = geometry->stored_height_px;
-    const ptrdiff_t row = converter->scratch_row_bytes;
-    const ptrdiff_t out_w = pf_geometry_width_px(geometry);
-    const ptrdiff_t out_h = pf_geometry_height_px(geometry);
-    const uint8_t *from = converter->scratch; /* of output pixel 0, 0 */
-    ptrdiff_t right = 3;                      /* one pixel right in the output */
-    ptrdiff_t down = row;
+    const bool is_turned = geometry->quarter_turns % 2 != 0;
+    upright way = {.right = step_bytes,
+            .down = row_bytes,
+            .width = is_turned ? height : width,
+            .height = is_turned ? width : height};
 
     switch (geometry->quarter_turns) {
         case 1:
-            from += (h - 1) * row;
-            right = -row;
-            down = 3;
+            way.first = (height - 1) * row_bytes;
+            way.right = -row_bytes;
+            way.down = step_bytes;
             break;
         case 2:
-            from += (h - 1) * row + (w - 1) * 3;
-            right = -3;
-            down = -row;
+            way.first = (height - 1) * row_bytes + (width - 1) * step_bytes;
+            way.right = -step_bytes;
+            way.down = -row_bytes;
             break;
         case 3:
-            from += (w - 1) * 3;
-            right = row;
-            down = -3;
+            way.first = (width - 1) * step_bytes;
+            way.right = row_bytes;
+            way.down = -step_bytes;
             break;
         default:
             break;
     }
     if (geometry->mirrored) {
-        from += (out_w - 1) * right;
-        right = -right;
+        way.first += (way.width - 1) * way.right;
+        way.right = -way.right;
     }
-    for (ptrdiff_t y = 0; y < out_h; y++) {
-        const uint8_t *src = from + y * down;
+    return way;
+}
 
-        for (ptrdiff_t x = 0; x < out_w; x++, src += right, dst += 3) {
+/* dst, tight, from padded rows of pixels */
+static void
+orient(const pf_converter *converter, const pf_geometry *geometry, uint8_t *dst)
+{
+    const upright way = upright_way(geometry, geometry->stored_width_px,
+            geometry->stored_height_px, 3, converter->scratch_row_bytes);
+
+    for (ptrdiff_t y = 0; y < way.height; y++) {
+        const uint8_t *src = converter->scratch + way.first + y * way.down;
+
+        for (ptrdiff_t x = 0; x < way.width; x++, src += way.right, dst += 3) {
             dst[0] = src[0];
             dst[1] = src[1];
             dst[2] = src[2];
@@ -308,4 +353,78 @@ pf_converter_free(pf_converter *converter)
     sws_freeContext(converter->scaler);
     av_freep(&converter->scratch);
     *converter = (pf_converter){0};
+}
+
+bool
+pf_planar_of(const AVFrame *frame, const pf_geometry *geometry, pf_planar *planar)
+{
+    pf_component component[3] = {{0}, {0}, {0}};
+    const upright way = upright_way(geometry, 2, 2, 1, 2); /* tells what is reversed */
+    const bool flips_x = way.right == -1 || way.down == -1;
+    const bool flips_y = way.right == -2 || way.down == -2;
+    int depth = 0;
+
+    if (frame->width != geometry->stored_width_px ||
+            frame->height != geometry->stored_height_px ||
+            !describe(frame, component, &depth) || depth != 8 ||
+            component[1].data == NULL || component[1].x_shift != 1 ||
+            component[1].y_shift != 1) {
+        return false;
+    }
+    if ((flips_x && frame->width % 2 != 0) || (flips_y && frame->height % 2 != 0)) {
+        return false;
+    }
+    planar->matrix = matrix_of(frame->colorspace);
+    planar->full_range = is_full_range(frame, false);
+    return true;
+}
+
+/* Samples of one plane, upright, rows tight. */
+static void
+copy_plane(const pf_component *from, const upright *way, uint8_t *dst)
+{
+    for (ptrdiff_t y = 0; y < way->height; y++, dst += way->width) {
+        const uint8_t *src = from->data + way->first + y * way->down;
+
+        if (way->right == 1) {
+            memcpy(dst, src, (size_t)way->width);
+            continue;
+        }
+        for (ptrdiff_t x = 0; x < way->width; x++, src += way->right) {
+            dst[x] = *src;
+        }
+    }
+}
+
+void
+pf_copy_planes(
+        const AVFrame *frame, const pf_geometry *geometry, uint8_t *const plane[3])
+{
+    pf_component component[3] = {{0}, {0}, {0}};
+    int depth = 0;
+
+    if (!describe(frame, component, &depth)) {
+        return; /* not a frame that pf_planar_of is content with */
+    }
+    for (int i = 0; i < 3; i++) {
+        const pf_component *from = &component[i];
+        const upright way =
+                upright_way(geometry, (frame->width + from->x_shift) >> from->x_shift,
+                        (frame->height + from->y_shift) >> from->y_shift,
+                        from->step_bytes, from->row_bytes);
+
+        copy_plane(from, &way, plane[i]);
+    }
+}
+
+void
+pf_black_planes(const pf_geometry *geometry, bool full_range, uint8_t *const plane[3])
+{
+    const size_t width = (size_t)geometry->stored_width_px;
+    const size_t height = (size_t)geometry->stored_height_px;
+    const size_t n_chroma = (width + 1) / 2 * ((height + 1) / 2);
+
+    memset(plane[0], full_range ? 0 : 16, width * height);
+    memset(plane[1], 128, n_chroma);
+    memset(plane[2], 128, n_chroma);
 }

@@ -42,4 +42,38 @@ PF_NODISCARD pf_status pf_convert(pf_converter *converter, const AVFrame *frame,
 
 void pf_converter_free(pf_converter *converter);
 
+/* The matrices that pf_convert tells apart; BT.601 also stands for those that are
+ * unspecified. */
+typedef enum pf_matrix {
+    PF_MATRIX_BT601 = 0,
+    PF_MATRIX_BT709,
+    PF_MATRIX_BT2020,
+    PF_MATRIX_FCC,
+    PF_MATRIX_SMPTE240M
+} pf_matrix;
+
+/* "bt601" and so on; static storage. */
+const char *pf_matrix_name(pf_matrix matrix);
+
+/* What has to be known of planes to make of them what pf_convert makes. */
+typedef struct pf_planar {
+    pf_matrix matrix;
+    bool full_range;
+} pf_planar;
+
+/* Has the frame planes that can be handed out upright, 8 bits deep and chroma shared by
+ * squares of four pixels? Not so when it has another size than the stored one, nor when
+ * the turn reverses a side of an odd number of pixels: which of them share chroma would
+ * change. */
+bool pf_planar_of(const AVFrame *frame, const pf_geometry *geometry, pf_planar *planar);
+
+/* Copies the planes of such a frame: Y height x width, U and V each half of it rounded
+ * up, rows tight. Alpha is left out. */
+void pf_copy_planes(
+        const AVFrame *frame, const pf_geometry *geometry, uint8_t *const plane[3]);
+
+/* Planes that are black, whatever the matrix. */
+void pf_black_planes(
+        const pf_geometry *geometry, bool full_range, uint8_t *const plane[3]);
+
 #endif /* PF_VIDEO_CONVERT_H */

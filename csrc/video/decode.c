@@ -75,6 +75,10 @@ fill_missing(const pf_wish *wish, const pf_geometry *geometry, bool *any)
             wish->motion[i] = (pf_motion){0};
             continue;
         }
+        if (wish->raw != NULL) {
+            st = wish->raw->take(wish->raw->arg, 0, i, NULL);
+            continue;
+        }
         if (wish->sink == NULL) {
             memset(wish->slot[i], 0, pf_picture_bytes(geometry));
             continue;

@@ -45,11 +45,19 @@ typedef struct pf_sink {
     void *arg;
 } pf_sink;
 
+/* The same with the picture as the decoder has it, or NULL for one that did not come; a
+ * status other than PF_OK ends the reading with it. */
+typedef struct pf_raw_sink {
+    pf_status (*take)(void *arg, size_t share, size_t slot, const AVFrame *frame);
+    void *arg;
+} pf_raw_sink;
+
 typedef struct pf_wish {
     const int64_t *frame; /* (n_slot) frame indices, any order, repeats allowed */
     size_t n_slot;
     uint8_t **slot;      /* (n_slot) height x width x 3 bytes each, must not overlap; */
     const pf_sink *sink; /* or NULL and, instead, what takes the pictures one by one, */
+    const pf_raw_sink *raw; /* or what takes them before they are made RGB, */
     pf_motion *motion;   /* or (n_slot) what moves in them; pixels are then not made */
     uint8_t *state;      /* (n_slot) pf_frame_state */
     int n_thread;        /* >= 1; this many threads at most, the caller's included */

@@ -238,6 +238,23 @@ deliver_motion(pf_worker *w, const pf_target *target, int64_t key)
     }
 }
 
+/* A picture as it is, to all slots of a target on. */
+static pf_status
+deliver_raw(pf_worker *w, const pf_target *target, int64_t key)
+{
+    const pf_wish *wish = w->job->wish;
+    const pf_target *end =
+            w->job->plan->target + w->run->first_target + w->run->n_target;
+    pf_status st = PF_OK;
+
+    for (; st == PF_OK && target < end && target->key == key; target++) {
+        st = wish->raw->take(wish->raw->arg, w->share, target->slot, w->frame);
+        wish->state[target->slot] = PF_FRAME_OK;
+        w->n_left--;
+    }
+    return st;
+}
+
 /* Delivers a picture to every slot that asks for it. */
 pf_status
 pf_worker_deliver(pf_worker *w, int64_t key)
@@ -255,6 +272,9 @@ pf_worker_deliver(pf_worker *w, int64_t key)
     if (wish->motion != NULL) {
         deliver_motion(w, target, key);
         return PF_OK;
+    }
+    if (wish->raw != NULL) {
+        return deliver_raw(w, target, key);
     }
     st = convert_picture(w, target->slot, &rgb);
     for (; st == PF_OK && target < end && target->key == key; target++) {

@@ -253,9 +253,16 @@ def with_reference(
             )
         found[key] = _filled(known, raw)
     if own and not found:
+        advice = ""
+        if all(name.isdecimal() for _, name in own):
+            advice = (
+                ". Results that number their documents, as logs of lmms-eval do, are "
+                "joined by the docs.jsonl of the sidecar of the run, or by a file with "
+                "the same questions and options in the order of the task"
+            )
         raise DatasetError(
             f"no id of the results is in the question file: results have "
-            f"{some(own)}, questions have {some(reference)}"
+            f"{some(own)}, questions have {some(reference)}{advice}"
         )
     for key in reference:
         if key not in own:

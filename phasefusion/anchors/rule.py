@@ -245,6 +245,8 @@ class AnchorRule:
                 failed = (Attempt("subtitle", "failed", str(error)),)
                 methods = [one for one in methods if one != "subtitle"]
                 said = {}
+                if not methods:  # as where no method finds anything
+                    raise VideoError(f"{video.info.path}: no anchor: {error}") from None
         anchor = find_anchor(
             video,
             **said,

@@ -12,7 +12,7 @@ import orjson
 from phasefusion._sources.files import separated
 from phasefusion.audit.values import Column, Uncomputable
 from phasefusion.errors import PhaseFusionError
-from phasefusion.records.files import PASSES_FILE, RUN_FILE
+from phasefusion.records.files import PASSES_FILE, described_run
 
 #: Greatest size of a results file; passes are read by phasefusion.records.
 MAX_BYTES = 512 << 20
@@ -84,16 +84,8 @@ class Source:
         passes = read_passes(self.path)
         if not len(passes):
             raise Uncomputable(f"{self.path} holds no passes yet")
-        table = build(passes, self._described().get("settings", {}))
+        table = build(passes, described_run(self.path).get("settings", {}))
         return table, contributions(table)
-
-    def _described(self) -> Mapping[str, Any]:
-        from phasefusion.records import read_run
-
-        folder = self.path if self.path.is_dir() else self.path.parent
-        if not self.path.is_dir() and not (folder / RUN_FILE).exists():
-            return {}
-        return read_run(folder)
 
     def report(self) -> Mapping[str, Any]:
         """Return a report: computed from the run, or read from report.json."""
@@ -110,7 +102,7 @@ class Source:
 
         table, _ = self.passes()
         passes = read_passes(self.path)
-        return numbers_of(self.path, self._described(), passes, table)
+        return numbers_of(self.path, described_run(self.path), passes, table)
 
     # -------------------------------------------------------------- files
 

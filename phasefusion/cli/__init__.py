@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 import warnings
@@ -94,6 +95,8 @@ def _show_warning(plain: Callable[..., None]) -> Callable[..., None]:
 def main() -> None:
     """Run the command; bad input is one line on stderr and exit status 2."""
     warnings.showwarning = _show_warning(warnings.showwarning)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files need not be text
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status = app(standalone_mode=False)
     except PhaseFusionError as error:

@@ -45,6 +45,13 @@ class By(StrEnum):
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 MarkdownFlag = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
+SameScorer = Annotated[
+    bool,
+    typer.Option(
+        "--same-scorer",
+        help="Scorers that differ in the hash of their code alone are one.",
+    ),
+]
 Budget = Annotated[int, typer.Option("--budget", "-b", help="Frames a pass.")]
 Phases = Annotated[int, typer.Option("--phases", "-s", help="Offset grids.")]
 Origin = Annotated[

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from phasefusion._whole import replace_text
 from phasefusion.cli.application import (
     WRONG,
     JsonFlag,
@@ -132,5 +133,5 @@ def _draft(report: Path, out: Path | None) -> None:
         return
     if out.exists():
         raise AuditError(f"{out} is there already; remove it or give another --out")
-    out.write_text(text, encoding="utf-8")
+    replace_text(out, text)
     print(f"written: {out} ({text.count('  - id: ')} claims)")

@@ -48,8 +48,8 @@ def saliency(
     scorer: Annotated[
         str | None,
         typer.Option(
-            help="MODULE:NAME or FILE.py:NAME of a scorer: the run's, which must have "
-            "a method saliency."
+            help="MODULE:NAME or FILE.py:NAME of a scorer: the run's, which must be an "
+            "HFOptionScorer."
         ),
     ] = None,
     items: Annotated[

@@ -62,7 +62,11 @@ def import_(
         Path | None, typer.Option(help="File with the right answers, by id.")
     ] = None,
     questions: Annotated[
-        Path | None, typer.Option(help="Question file: of any format.")
+        Path | None,
+        typer.Option(
+            help="Question file: of any format; for a log of lmms-eval also docs.jsonl "
+            "of the sidecar."
+        ),
     ] = None,
     maps: Annotated[list[str] | None, typer.Option("--map", help=_MAP_HELP)] = None,
     benchmark: Annotated[

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -52,7 +53,9 @@ def protocols(
 
     found = []
     for name, protocol in PROTOCOLS.items():
-        plan = make_plan(name, budget=budget, dense=dense)
+        plan = make_plan(
+            name, budget=budget, dense=dense if protocol.has_dense else None
+        )
         # many questions, so that a share of them is there
         n = plan.arms[-1].share.denominator
         cost = plan.cost([options] * n)
@@ -91,19 +94,45 @@ def protocols(
     )
 
 
-def print_plan(
-    questions: Sequence[Item], limit: int | None, as_json: bool, **settings: Any
+def warn_of_no_effect(
+    protocol: str, orders: str | None, given: Mapping[str, int | None]
 ) -> None:
-    """Print what a run would score, and its cost; nothing is decoded or loaded."""
+    """Say which options the protocol does not heed."""
+    from phasefusion.protocols.plans import without_effect
+    from phasefusion.protocols.registry import get
+
+    for name, why in without_effect(get(protocol), orders).items():
+        if given[name] is not None:
+            option = name.replace("_", "-")
+            print(
+                f"phasefusion: warning: --{option} {given[name]} has no effect: {why}",
+                file=sys.stderr,
+            )
+
+
+def print_plan(
+    questions: Sequence[Item],
+    limit: int | None,
+    shard: str | None,
+    as_json: bool,
+    scorer: Mapping[str, Any],
+    **settings: Any,
+) -> None:
+    """Print what a run would score, and its cost; nothing is decoded or loaded.
+
+    Of the scorer, what is known of it without loading it.
+    """
+    from phasefusion.engine.shards import part_of
     from phasefusion.protocols import make_plan
 
-    plan = make_plan(**settings)
-    items = list(questions)[:limit]
+    plan = make_plan(**settings).as_shown(scorer)
     if settings.get("anchor") is not None:
         settings["anchor"].check(list(questions))
+    items, part = part_of(questions, limit, shard, plan)
     cost = plan.cost([len(item.options) for item in items])
     if as_json:
-        print(json.dumps(_to_dict(plan, cost)))
+        found = _to_dict(plan, cost)
+        print(json.dumps(found if part is None else found | part.to_dict()))
         return
     rows = [
         [
@@ -118,7 +147,10 @@ def print_plan(
     ]
     protocol = plan.protocol
     columns = ["arm", "questions", "phases", "frames", "passes", "units"]
-    print_table(f"{protocol.name}: {protocol.figure}", columns, rows)
+    title = f"{protocol.name}: {protocol.figure}"
+    if part is not None:
+        title = f"{title}; shard {part} of the questions"
+    print_table(title, columns, rows)
     least = "" if cost.is_complete else "at least "
     if cost.least_passes < cost.passes:
         least = "at most "

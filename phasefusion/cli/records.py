@@ -10,7 +10,14 @@ from typing import Annotated
 import typer
 
 from phasefusion._wording import counted
-from phasefusion.cli.application import WRONG, JsonFlag, app, examples, print_table
+from phasefusion.cli.application import (
+    WRONG,
+    JsonFlag,
+    SameScorer,
+    app,
+    examples,
+    print_table,
+)
 
 records = typer.Typer(
     no_args_is_help=True,
@@ -122,6 +129,7 @@ def merge(
     keep: Annotated[
         Keep | None, typer.Option(help="Which of two contradicting passes stays.")
     ] = None,
+    same_scorer: SameScorer = False,
     limit: Annotated[
         int, typer.Option(help="At most so many: conflicts to show.")
     ] = 20,
@@ -134,7 +142,12 @@ def merge(
         raise typer.BadParameter("give two or more runs")
     if limit < 0:
         raise typer.BadParameter(f"--limit is {limit}; it must be at least 0")
-    made = merge_runs(runs, out, keep=None if keep is None else keep.value)
+    made = merge_runs(
+        runs,
+        out,
+        keep=None if keep is None else keep.value,
+        same_scorer=same_scorer,
+    )
     shown = made.conflicts[:limit]
     if as_json:
         names = ("kind", "first", "second", "what", "fields")

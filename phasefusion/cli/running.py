@@ -30,7 +30,7 @@ from phasefusion.cli.application import (
     console,
     examples,
 )
-from phasefusion.cli.protocols import parse_values, print_plan
+from phasefusion.cli.protocols import parse_values, print_plan, warn_of_no_effect
 from phasefusion.cli.questions import (
     DATASETS_HELP,
     DatasetName,
@@ -108,6 +108,14 @@ class Constrain(StrEnum):
     """What a generated answer is restricted to."""
 
     letters = "letters"
+
+
+class FramesDevice(StrEnum):
+    """Where frames are resized."""
+
+    cpu = "cpu"
+    cuda = "cuda"
+    auto = "auto"
 
 
 class Prior(StrEnum):
@@ -216,11 +224,13 @@ def run(
     orders: Annotated[
         Orders | None, typer.Option(help="Option orders: by protocol unless given.")
     ] = None,
-    n_orders: Annotated[int, typer.Option(help="Shared orders.")] = 10,
+    n_orders: Annotated[int | None, typer.Option(help="Shared orders (10).")] = None,
     views: Annotated[
         int | None, typer.Option(help="How many Latin orders (as many as options).")
     ] = None,
-    dense: Annotated[int, typer.Option(help="Frames of the dense pass.")] = 32,
+    dense: Annotated[
+        int | None, typer.Option(help="Frames of the dense pass (32).")
+    ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -254,6 +264,10 @@ def run(
     device: Annotated[
         str | None, typer.Option(help="torch device of --model, such as cpu or cuda:0.")
     ] = None,
+    frames_device: Annotated[
+        FramesDevice | None,
+        typer.Option(help="Where frames are resized (cpu); auto: on a GPU if any."),
+    ] = None,
     seed: Annotated[
         int, typer.Option(help="Random seed: of shared orders and ties.")
     ] = 0,
@@ -284,8 +298,9 @@ def run(
     Stopped at any moment, the same command goes on where it was.
     """
     _check_limit(limit)
+    _check_threads(threads)
     if scorer is None:
-        _check_answers(path, score, constrain, prior)
+        _check_answers(protocol, path, score, constrain, prior)
     settings: dict[str, Any] = {
         "protocol": protocol,
         "values": parse_values(values),
@@ -303,12 +318,7 @@ def run(
         "seed": seed,
         "anchor": anchor_rule(protocol, anchor, phrase, phrase_of, at, at_of, window),
     }
-    of_dataset = (dataset, videos, subtitles, gold, task, missing_videos)
-    if dry_run:
-        source = _source(questions, of_dataset, lenient, strict, MissingVideos.keep)
-        print_plan(source, limit, as_json, **settings)
-        return
-    if (model is None) == (scorer is None):
+    if (model is None) == (scorer is None) and not (dry_run and model is None):
         raise typer.BadParameter("give either --model or --scorer")
     given = {
         "score": score,
@@ -323,6 +333,21 @@ def run(
             f"--{' and --'.join(options)} can be given with --model only; a scorer of "
             "--scorer sets its own"
         )
+    resizes_on = None if frames_device is None else frames_device.value
+    if model is not None and resizes_on is not None:
+        options["frames_device"] = resizes_on
+    warn_of_no_effect(
+        protocol,
+        settings["orders"],
+        {"phases": None, "n_orders": n_orders, "dense": dense},
+    )
+    hired = find_engine(engine, workers, device)
+    of_dataset = (dataset, videos, subtitles, gold, task, missing_videos)
+    if dry_run:
+        source = _source(questions, of_dataset, lenient, strict, MissingVideos.keep)
+        known = _known_scorer(score)
+        print_plan(source, limit, shard, as_json, known, **settings)
+        return
     source = _source(questions, of_dataset, lenient, strict)
     made = find_scorer(model, scorer, options, engine, shard)
     out = out or Path("runs") / questions.stem
@@ -336,8 +361,9 @@ def run(
         threads=threads,
         on_error=on_error.value,
         cache=cache,
+        frames_device=resizes_on,
         shard=shard,
-        engine=find_engine(engine, workers, device),
+        engine=hired,
         progress=False if quiet else None,
     )
 
@@ -393,6 +419,22 @@ def _source(
     return source
 
 
+def _known_scorer(score: Score | None) -> dict[str, Any]:
+    """Return what a model of --model will say of itself, as far as a plan needs it."""
+    if score is None or score is Score.letter:
+        return {}
+    from phasefusion.scoring.letters import TEXT_PROMPT  # loads NumPy
+
+    return {"shows_options": TEXT_PROMPT.lists_options}
+
+
+def _check_threads(threads: int) -> None:
+    """Refuse what the decoder would, before anything is read."""
+    from phasefusion._video_checks import check_threads  # loads NumPy
+
+    check_threads(threads)
+
+
 def _check_limit(limit: int | None) -> None:
     """Refuse an empty run before a model is loaded for it."""
     if limit is not None and limit < 1:
@@ -400,6 +442,7 @@ def _check_limit(limit: int | None) -> None:
 
 
 def _check_answers(
+    protocol: str,
     path: AnswerPath,
     score: Score | None,
     constrain: Constrain | None,
@@ -419,6 +462,13 @@ def _check_answers(
         raise typer.BadParameter(
             f"{' and '.join(wrong)} cannot be given with --path generate: written "
             "answers have no scores"
+        )
+    from phasefusion.protocols import PROTOCOLS
+
+    if PROTOCOLS[protocol].needs_posteriors:
+        raise typer.BadParameter(
+            f"--protocol {protocol} needs posteriors, which written answers (--path "
+            "generate) have not"
         )
 
 
@@ -453,7 +503,7 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
     )
 )
 def report(
-    run: Annotated[Path, typer.Argument(help="Run folder.")],
+    run: Annotated[Path, typer.Argument(help="Run folder, or pass file.")],
     save: Annotated[
         Path | None,
         typer.Option(
@@ -466,13 +516,13 @@ def report(
         bool, typer.Option("--html", help="Write report.html too, a page to show.")
     ] = False,
     frames: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--strips",
-            help="Questions of the page with film strips, the least stable first; "
-            "their videos are decoded.",
+            help="Questions of the page with film strips, the least stable first "
+            "(100); their videos are decoded.",
         ),
-    ] = 100,
+    ] = None,
     questions: Annotated[
         Path | None,
         typer.Option(help="Question file: of the page (the one that the run names)."),
@@ -487,12 +537,15 @@ def report(
     as_json: JsonFlag = False,
 ) -> None:
     """Report a run, finished or not; write report.json and report.md."""
-    if not html and questions is not None:
-        raise typer.BadParameter("--questions is of the page; give --html with it")
-    if frames < 0:
+    given = {"strips": frames, "questions": questions}
+    for name, value in given.items():
+        if not html and value is not None:
+            raise typer.BadParameter(f"--{name} is of the page; give --html with it")
+    if frames is not None and frames < 0:
         raise typer.BadParameter(f"--strips is {frames}; it must be at least 0")
-    page = {"questions": questions, "n_strips": frames} if html else None
-    _show_report(run, save, as_json, page, against)
+    page: dict[str, Any] = {"questions": questions}
+    page |= {} if frames is None else {"n_strips": frames}
+    _show_report(run, save, as_json, page if html else None, against)
 
 
 def _show_report(
@@ -502,6 +555,7 @@ def _show_report(
     page: dict[str, Any] | None = None,
     against: Path | None = None,
 ) -> None:
+    from phasefusion.records.files import passes_path
     from phasefusion.report import report as make_report
     from phasefusion.report.headline import missing_sentence
 
@@ -511,7 +565,7 @@ def _show_report(
         print(f"phasefusion: warning: {missing}", file=sys.stderr)
     paths: tuple[Path, ...] = ()
     try:
-        paths = made.save(folder or run)
+        paths = made.save(folder or passes_path(run).parent)
     except RecordError as error:  # a run that may only be read can be reported too
         if folder is not None:
             raise

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from phasefusion._scorers import load_model, load_scorer
-from phasefusion.cli.application import JsonFlag, app, examples
+from phasefusion.cli.application import JsonFlag, SameScorer, app, examples
 from phasefusion.errors import UsageError
 
 if TYPE_CHECKING:
@@ -115,12 +115,13 @@ def merge(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Where to write: the run folder.")
     ],
+    same_scorer: SameScorer = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Make one run of all its shards; the same command then goes on with it."""
     from phasefusion.engine import merge_shards
 
-    n_passes = merge_shards(shards, out)
+    n_passes = merge_shards(shards, out, same_scorer=same_scorer)
     if as_json:
         print(json.dumps({"run": str(out), "passes": n_passes, "shards": len(shards)}))
     else:

@@ -270,4 +270,6 @@ def _plain(value: Any) -> str:
         return "missing"
     if isinstance(value, dict):
         return ", ".join(f"{name} {part}" for name, part in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
     return str(value)

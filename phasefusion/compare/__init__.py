@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import orjson
 
 from phasefusion._results import Result, plain_text
+from phasefusion._whole import replace_text
 from phasefusion._wording import counted, unwritten
 from phasefusion.compare._causes import (
     CAUSES,
@@ -35,7 +36,7 @@ from phasefusion.compare._sides import (
     load,
 )
 from phasefusion.errors import RecordError, StatisticsError
-from phasefusion.records import differences
+from phasefusion.records import _json, differences
 from phasefusion.report.items import CLUSTERS, Cluster
 from phasefusion.stats import (
     ClusteredMcNemar,
@@ -213,7 +214,7 @@ class Comparison:
                 "pvalue": self.outcome.clustered.pvalue,
                 "n_clusters": n_clusters,
             }
-        found: dict[str, Any] = orjson.loads(orjson.dumps(fields))
+        found: dict[str, Any] = _json.loads(_json.dumps(fields))
         return found
 
     def to_markdown(self) -> str:
@@ -240,12 +241,12 @@ class Comparison:
         """
         path = Path(path)
         names = [field.name for field in dataclasses.fields(ItemDifference)]
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows([getattr(item, name) for name in names] for item in self.items)
         try:
-            with open(path, "w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(names)
-                for item in self.items:
-                    writer.writerow([getattr(item, name) for name in names])
+            replace_text(path, text.getvalue())
         except OSError as error:
             raise RecordError(unwritten(path, error)) from error
         return path
@@ -368,10 +369,17 @@ def compare(
 
 def _nothing_shared(a: Side, b: Side) -> str:
     (one, *_), (other, *_) = a.items, b.items
+    advice = "an import can give the benchmark another name (--benchmark)"
+    if one[0] == other[0]:
+        advice = (
+            "the benchmark is the same and the ids are others; an import takes ids "
+            "from other columns (--map question_id=COLUMN), and those of an lmms-eval "
+            "log from its sidecar (--questions SIDECAR/docs.jsonl)"
+        )
     return (
         f"{a.path} and {b.path} share no item; the first of each is "
         f"{'/'.join(one)} and {'/'.join(other)}. Items are the same when benchmark and "
-        "question id are; an import can give the benchmark another name"
+        f"question id are; {advice}"
     )
 
 

@@ -1,23 +1,29 @@
-"""What `phasefusion.resize_normalize` does with a device other than the CPU."""
+"""What `phasefusion.resize` and its like do with a device other than the CPU."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._checks import warn
 from phasefusion.cuda import arrays, runtime
-from phasefusion.cuda.images import resize_normalize
+from phasefusion.cuda.images import resize, resize_normalize
 from phasefusion.errors import (
     BackendUnavailableError,
     DeviceMemoryError,
     FallbackWarning,
 )
-from phasefusion.frames import Filter, FirstPass, _check_options, _resize_normalize
+from phasefusion.frames import (
+    Filter,
+    FirstPass,
+    _check_options,
+    _resize,
+    _resize_normalize,
+)
 
-__all__ = ["run_or_fall_back"]
+__all__ = ["resize_or_fall_back", "run_or_fall_back", "warn_once"]
 
 _fallen_back: set[str] = set()
 
@@ -47,11 +53,12 @@ def run_or_fall_back(
             first_pass=first_pass,
             out=out,
             stream=stream,
+            device=runtime.own_device(),
         )
     except (BackendUnavailableError, DeviceMemoryError) as error:
         if required:
             raise
-        _warn_once(str(error))
+        warn_once(str(error))
     host = _fetch(frames)
     made = _resize_normalize(
         host,
@@ -67,13 +74,37 @@ def run_or_fall_back(
     return _send_back(made, frames, out)
 
 
-def _warn_once(reason: str) -> None:
+def resize_or_fall_back(
+    frames: Any,
+    size: tuple[int, int],
+    *,
+    filter: Filter,
+    first_pass: FirstPass,
+    threads: int,
+    required: bool,
+    stream: Any,
+) -> Any:
+    """Do what `phasefusion.resize` does with a device other than "cpu"."""
+    _check_options(filter, first_pass, threads)
+    try:
+        how: Any = {"filter": filter, "first_pass": first_pass}
+        own = runtime.own_device()
+        return resize(frames, size, **how, stream=stream, device=own)
+    except (BackendUnavailableError, DeviceMemoryError) as error:
+        if required:
+            raise
+        warn_once(str(error))
+    made = _resize(_fetch(frames), size, **how, threads=threads, level="auto")
+    return _send_back(made, frames, None)
+
+
+def warn_once(reason: str, doing: str = "resizing") -> None:
+    """Warn that the CPU does what a GPU was to do, once for each reason."""
     if reason not in _fallen_back:
         _fallen_back.add(reason)
-        warnings.warn(
-            f"resizing on the CPU, with the same result: {reason}",
+        warn(
+            f"{doing} on the CPU, with the same result: {reason}",
             FallbackWarning,
-            stacklevel=4,
         )
 
 
@@ -91,7 +122,7 @@ def _fetch(frames: Any) -> NDArray[np.uint8]:
     )
 
 
-def _send_back(made: NDArray[np.float32], frames: Any, out: Any) -> Any:
+def _send_back(made: NDArray[Any], frames: Any, out: Any) -> Any:
     """Return a result of the host as the kind of array that frames are."""
     if isinstance(frames, np.ndarray):
         return made
@@ -100,6 +131,8 @@ def _send_back(made: NDArray[np.float32], frames: Any, out: Any) -> Any:
 
         tensor = torch.from_numpy(made)
         return tensor.to(frames.device) if out is None else out.copy_(tensor)
-    target = arrays.empty_like(frames, made.shape, "float32") if out is None else out
+    target = out
+    if target is None:
+        target = arrays.empty_like(frames, made.shape, made.dtype.name)
     target.set(made)
     return target

@@ -2,7 +2,8 @@
 
 Environment: ``PHASEFUSION_CUDA_DRIVER`` is the driver library to open instead of
 ``libcuda.so.1``, ``PHASEFUSION_CUDA_IMAGE`` a file with kernels to load instead of the
-packaged ones (packed, when its name ends in .xz).
+packaged ones (packed, when its name ends in .xz), ``PHASEFUSION_CUDA_DEVICE`` the
+device of frames of the host.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from phasefusion._devices import LOCAL_RANKS
 from phasefusion.cuda import nvrtc
 from phasefusion.errors import (
     BackendUnavailableError,
     DeviceError,
     DeviceMemoryError,
+    UsageError,
 )
 
-__all__ = ["Device", "device", "is_available", "translated", "why"]
+__all__ = ["Device", "device", "is_available", "own_device", "translated", "why"]
 
 #: Codes of the driver for images that another compiler might make right.
 _WRONG_IMAGE = {200, 209, 218, 222}
@@ -121,16 +124,64 @@ def device(ordinal: int = 0) -> Device:
         return _devices[key]
 
 
-def describe() -> dict[str, Any]:
-    """Report the driver and the devices, without making a context."""
+def own_device() -> int:
+    """Return the number of the GPU that frames of the host go to.
+
+    That is ``PHASEFUSION_CUDA_DEVICE``, or the place of this process on its machine by
+    what a launcher says, where there are so many GPUs; or 0.
+
+    Raises
+    ------
+    BackendUnavailableError
+        If there is no driver.
+    UsageError
+        If the variable is no number.
+    """
     from phasefusion import _cuda
 
+    for name in ("PHASEFUSION_CUDA_DEVICE", *LOCAL_RANKS):
+        given = os.environ.get(name)
+        if given is None:
+            continue
+        if not given.isascii() or not given.isdigit():
+            raise UsageError(f"{name} is {given!r}; it must be the number of a device")
+        number = int(given)
+        if name == "PHASEFUSION_CUDA_DEVICE":
+            return number
+        _, n_devices = _cuda.driver_info(driver())
+        # else the launcher has shown each process one device only
+        return number if number < n_devices else 0
+    return 0
+
+
+def describe() -> dict[str, Any]:
+    """Report the driver, the devices and the libraries, without making a context.
+
+    Returns
+    -------
+    dict
+        "driver", "cuda", "devices"; "kernels", where they may come from, of which the
+        first that fits the device is used; "cublas", which the products of statistics
+        need; and "ready", the devices that this process has used.
+    """
+    from phasefusion import _cuda
+    from phasefusion.cuda.statistics import find_blas
+
     version, n_devices = _cuda.driver_info(driver())
+    with _lock:
+        path = _driver_path()
+        ready = [found for (where, _), found in _devices.items() if where == path]
     return {
-        "driver": _driver_path(),
+        "driver": path,
         "cuda": f"{version // 1000}.{version % 1000 // 10}",
         "devices": n_devices,
         "kernels": [source.name for source in _images() if source.there()],
+        "cublas": find_blas() or "of the system, if there is one",
+        "ready": [
+            f"{gpu.ordinal}: {gpu.name}, {gpu.capability[0]}.{gpu.capability[1]}, "
+            f"kernels of {gpu.image}"
+            for gpu in ready
+        ],
     }
 
 

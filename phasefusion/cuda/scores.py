@@ -112,41 +112,49 @@ def _rows(name: str, given: ArrayLike, n: int) -> NDArray[np.int32]:
 class FusedItems(Result):
     """Linear pools of items, as of `phasefusion.fusion.fuse_items`.
 
+    Arrays are of the framework, and on the device, that the passes came from.
+
     Attributes
     ----------
-    posterior : ndarray, shape (n, K), float64
-    margin : ndarray, shape (n,), float64
+    posterior : array, shape (n, K), float64
+    margin : array, shape (n,), float64
         In nats.
-    answer : ndarray, shape (n,), int64
+    answer : array, shape (n,), int64
         Content index; -1 without an answer.
-    n_tied, n_valid : ndarray, shape (n,), int64
+    n_tied, n_valid : array, shape (n,), int64
     """
 
-    posterior: NDArray[np.float64]
-    margin: NDArray[np.float64]
-    answer: NDArray[np.int64]
-    n_tied: NDArray[np.int64]
-    n_valid: NDArray[np.int64]
+    posterior: Any
+    margin: Any
+    answer: Any
+    n_tied: Any
+    n_valid: Any
 
 
 def fuse_items(
-    logp: ArrayLike,
+    logp: Any,
     tie_seeds: ArrayLike,
     *,
     missing: str = "complete",
+    stream: Any = None,
     device: int = 0,
 ) -> FusedItems:
     """Fuse the passes of many items on a GPU, with the bits of the CPU.
 
     Parameters
     ----------
-    logp : array_like, shape (n, P, K), float64
-        Natural log, content order; K at most 32.
+    logp : array_like, or array on a GPU, shape (n, P, K), float64
+        Natural log, content order; K at most 32. On a GPU (torch, cupy, anything with
+        DLPack or ``__cuda_array_interface__``) it is C-contiguous, and stays there, as
+        the results do.
     tie_seeds : integers, shape (n,), uint64
         What the tie priority of each item is drawn from.
     missing : {"complete", "available"}
         As in `phasefusion.fuse`.
+    stream : optional
+        As in `phasefusion.cuda.resize`, for an array on a GPU; the call waits for it.
     device : int, default 0
+        For arrays of the host; others say where they are.
 
     Raises
     ------
@@ -157,19 +165,62 @@ def fuse_items(
     """
     from phasefusion import _cuda
 
-    values = np.ascontiguousarray(logp, np.float64)
     seeds = np.ascontiguousarray(tie_seeds, np.uint64)
-    if values.ndim != 3 or values.shape[1] < 1 or not 1 <= values.shape[2] <= 32:
-        raise PosteriorError(
-            f"logp must have shape (n, P, K) with K in 1..32, got {values.shape}"
-        )
-    if seeds.shape != values.shape[:1]:
-        raise PosteriorError(
-            f"tie_seeds must be one an item, got {seeds.shape} for {values.shape[0]}"
-        )
     if missing not in ("complete", "available"):
         raise PosteriorError(f"missing must be complete or available; got {missing!r}")
+    if arrays.on_gpu(logp):
+        return _fuse_there(logp, seeds, missing == "complete", stream)
+    values = np.ascontiguousarray(logp, np.float64)
+    _check_passes(values.shape, seeds)
     ready = runtime.device(device)
     with runtime.translated(f"fusing {len(values)} items"):
         made = _cuda.fuse(ready.handle, values, seeds, missing == "complete")
+    return FusedItems(*made)
+
+
+def _check_passes(shape: tuple[int, ...], seeds: NDArray[np.uint64]) -> None:
+    if len(shape) != 3 or shape[1] < 1 or not 1 <= shape[2] <= 32:
+        raise PosteriorError(
+            f"logp must have shape (n, P, K) with K in 1..32, got {shape}"
+        )
+    if seeds.shape != shape[:1]:
+        raise PosteriorError(
+            f"tie_seeds must be one an item, got {seeds.shape} for {shape[0]}"
+        )
+
+
+def _fuse_there(
+    logp: Any, seeds: NDArray[np.uint64], complete: bool, stream: Any
+) -> FusedItems:
+    """Fuse passes that lie on a GPU, and leave the results there."""
+    from phasefusion import _cuda
+
+    handle = arrays.stream_of(logp, stream)
+    view = arrays.view(logp, handle, "logp")
+    if view.dtype != "f8" or (view.strides != arrays._tight(view.shape, 8)):
+        raise PosteriorError(
+            f"logp on a GPU must be C-contiguous float64, got {view.dtype} of strides "
+            f"{view.strides}"
+        )
+    _check_passes(view.shape, seeds)
+    n, n_passes, n_options = view.shape
+    made = [
+        arrays.empty_like(logp, shape, dtype)
+        for shape, dtype in (
+            ((n, n_options), "float64"),
+            *(((n,), name) for name in ("float64", "int64", "int64", "int64")),
+        )
+    ]
+    outs = [arrays.view(array, handle, "a result") for array in made]
+    posterior, margin, answer, n_tied, n_valid = (out.address for out in outs)
+    with runtime.translated(f"fusing {n} items"):
+        _cuda.fuse_there(
+            runtime.device(view.device).handle,
+            handle,
+            view.address,
+            (n, n_passes, n_options),
+            seeds,
+            complete,
+            (posterior, margin, answer, n_tied, n_valid),
+        )
     return FusedItems(*made)

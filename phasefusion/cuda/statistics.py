@@ -25,12 +25,22 @@ __all__ = ["bootstrap_sums", "frame_distance", "gram"]
 
 _NAMES = ("libcublas.so.13", "libcublas.so.12")
 _FOLDERS = ("nvidia/cu13/lib", "nvidia/cublas/lib")
+_GRAM_VALUES = 2**17  # of a row, so that sums fit 32 bits
+_GRAM_BYTES = 2**26  # of rows that travel together
 _lock = threading.Lock()
 _opened: dict[tuple[str, int], Any] = {}
 
 
 def _find_blas() -> str:
     """Return the path or name of cuBLAS."""
+    return find_blas() or _NAMES[0]
+
+
+def find_blas() -> str | None:
+    """Return cuBLAS as far as it is found without being opened.
+
+    None leaves the system's, which the linker knows of.
+    """
     wanted = os.environ.get("PHASEFUSION_CUBLAS")
     if wanted is not None:
         return wanted
@@ -46,7 +56,7 @@ def _find_blas() -> str:
                 path = Path(root, folder, name)
                 if path.is_file():
                     return str(path)
-    return _NAMES[0]
+    return None
 
 
 def _blas(ready: runtime.Device) -> Any:
@@ -153,7 +163,7 @@ def gram(values: NDArray[np.int8], *, device: int = 0) -> NDArray[np.int32]:
             f"values must be int8 of shape (..., n, d), got {given.dtype} of shape "
             f"{given.shape}"
         )
-    if given.shape[-1] > 2**17:
+    if given.shape[-1] > _GRAM_VALUES:
         raise StatisticsError(f"rows of {given.shape[-1]} values may overflow int32")
     *lead, n, d = given.shape
     groups = np.ascontiguousarray(given).reshape(-1, n, d)
@@ -214,9 +224,79 @@ def frame_distance(
         sums = _cuda.distance_sums(
             ready.handle, handle, views[0].address, views[1].address, n_pairs, n_px
         )
+    return _distances(sums, n_px, metric).reshape(shape[:-3])
+
+
+def _distances(sums: NDArray[np.int64], n_px: int, metric: str) -> NDArray[np.float64]:
+    """Return what the CPU makes of sums (n, 3) over pairs of frames, (n,)."""
     if metric == "histogram":
-        made = sums[:, 2] / (6.0 * n_px)
-    else:
-        mean = sums[:, int(metric == "rms")] / float(3 * n_px)
-        made = (np.sqrt(mean) if metric == "rms" else mean) / 255.0
-    return np.asarray(made.reshape(shape[:-3]), np.float64)
+        return np.asarray(sums[:, 2] / (6.0 * n_px))
+    mean = sums[:, int(metric == "rms")] / float(3 * n_px)
+    return np.asarray((np.sqrt(mean) if metric == "rms" else mean) / 255.0)
+
+
+def view_distances(
+    views: Any, pairs: NDArray[np.int64], metric: str, *, stream: Any = None
+) -> NDArray[np.float64]:
+    """Distances of the matched frames of pairs of views on a GPU.
+
+    Parameters
+    ----------
+    views : array on a GPU, shape (S, b, H, W, 3), uint8, C-contiguous
+    pairs : ndarray, shape (P, 2), int64
+    metric, stream
+        As in `frame_distance`.
+
+    Returns
+    -------
+    distance : ndarray, shape (P, b), float64
+    """
+    from phasefusion import _cuda
+
+    handle = arrays.stream_of(views, stream)
+    view = arrays.view(views, handle, "views")
+    shape = view.shape
+    tight = arrays._tight(shape, 1)
+    if view.dtype != "u1" or view.strides != tight or len(shape) != 5 or shape[4] != 3:
+        raise FrameError(
+            "views must be C-contiguous uint8 of shape (S, b, H, W, 3), got "
+            f"{view.dtype} of shape {shape} and strides {view.strides}"
+        )
+    n_px = shape[2] * shape[3]
+    ready = runtime.device(view.device)
+    made = np.empty((len(pairs), shape[1]))
+    for i, (s, t) in enumerate(pairs.tolist()):
+        first, second = (view.address + k * tight[0] for k in (s, t))
+        with runtime.translated(f"comparing {shape[1]} pairs of frames"):
+            sums = _cuda.distance_sums(
+                ready.handle, handle, first, second, shape[1], n_px
+            )
+        made[i] = _distances(sums, n_px, metric)
+    return made
+
+
+def gram_distances(
+    views: NDArray[np.uint8], pairs: NDArray[np.int64], *, device: int = 0
+) -> NDArray[np.float64]:
+    """Root mean square distances of `view_distances`, of NumPy arrays.
+
+    Every frame travels once, and one Gram matrix a place in the grid has all pairs.
+    """
+    n_views, n_frames, *picture = views.shape
+    n_values = int(np.prod(picture))
+    n_parts = -(-n_values // _GRAM_VALUES)
+    part = -(-n_values // n_parts)
+    made = np.empty((len(pairs), n_frames))
+    step = max(1, _GRAM_BYTES // (n_views * n_parts * part))
+    first, second = pairs.T
+    for begin in range(0, n_frames, step):
+        some = views[:, begin : begin + step].reshape(n_views, -1, n_values)
+        rows = np.zeros((some.shape[1], n_views, n_parts * part), np.int8)
+        rows[:, :, :n_values] = (some ^ np.uint8(128)).view(np.int8).transpose(1, 0, 2)
+        groups = rows.reshape(-1, n_views, n_parts, part).transpose(0, 2, 1, 3)
+        found = gram(groups, device=device).astype(np.int64).sum(axis=1)
+        square = np.diagonal(found, axis1=1, axis2=2)
+        apart = square[:, first] + square[:, second] - 2 * found[:, first, second]
+        mean = apart / float(n_values)
+        made[:, begin : begin + step] = (np.sqrt(mean) / 255.0).T
+    return made

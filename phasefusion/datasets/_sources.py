@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from phasefusion._install import remedy
 from phasefusion._sources.files import read_json, read_jsonl, read_table
+from phasefusion._wording import encodable
 from phasefusion.errors import BackendUnavailableError, DatasetError
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".xlsx", ".parquet")
@@ -153,8 +154,8 @@ def _read(path: Path, lenient: bool) -> Source:
 def _task(path: Path) -> str:
     """Name of a file, or of its folder where the file is named after a split."""
     if _SPLIT.fullmatch(path.stem) and path.resolve().parent.name:
-        return path.resolve().parent.name
-    return path.stem
+        return encodable(path.resolve().parent.name)
+    return encodable(path.stem)
 
 
 def _parquet(path: Path) -> list[Any]:

@@ -13,6 +13,7 @@ from typing import Any
 from phasefusion._checks import warn
 from phasefusion._sources import files
 from phasefusion._sources.options import resolve_gold
+from phasefusion._wording import encodable
 from phasefusion.datasets.item import Item, SubtitleSource, bounds, checked_options
 from phasefusion.datasets.loading import MissingVideos, detect, load
 from phasefusion.datasets.videos import is_file
@@ -90,7 +91,7 @@ def load_questions(
     items: list[Item] = []
     seen: dict[tuple[str, str], str] = {}
     for where, row in _rows(path):
-        item = _item(row, where, path.stem, root.resolve(), check_videos)
+        item = _item(row, where, encodable(path.stem), root.resolve(), check_videos)
         key = (item.benchmark, item.question_id)
         if key in seen:
             raise DatasetError(
@@ -242,7 +243,7 @@ def _item(
         question_id=str(question_id),
         benchmark=str(row.get("benchmark") or benchmark),
         video=str(video),
-        video_id=str(row.get("video_id") or video.stem),
+        video_id=str(row.get("video_id") or encodable(video.stem)),
         question=_text(row, "question", where),
         options=options,
         gold=_gold(row.get("answer"), options, where),

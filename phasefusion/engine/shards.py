@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phasefusion._checks import warn
+from phasefusion._devices import LOCAL_RANKS
 from phasefusion._random import fnv1a64
 from phasefusion._wording import counted
 from phasefusion.datasets import Item
 from phasefusion.errors import RecordError, RecordWarning, UsageError
+from phasefusion.records.appending import locked_run
 from phasefusion.records.files import (
     PASSES_FILE,
     RUN_FILE,
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
 
 #: What a message lists at most.
 _SHOWN = 10
+#: Begins the name of the folder in which a run is put together.
+_MERGING = ".merging-"
+_SAME_SCORER = (
+    "nothing else differs: merge with --same-scorer (same_scorer=True) if it is one "
+    "scorer, as where its code or an object names a path of each machine"
+)
 
 _TEXT = re.compile(r"(\d+)/(\d+)")
 #: Where launchers say which process this is, counted from 0, and of how many: torchrun
@@ -41,7 +49,6 @@ _RANKS = (
     ("SLURM_PROCID", "SLURM_NTASKS"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
 )
-_LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +180,23 @@ def check_stages(shard: Shard, plan: Plan) -> None:
         )
 
 
+def part_of(
+    items: Sequence[Item], limit: int | None, shard: Shard | str | None, plan: Plan
+) -> tuple[Sequence[Item], Shard | None]:
+    """Return the questions that a run scores, and which shard that is.
+
+    Raises
+    ------
+    UsageError
+        If the shard cannot be understood, or the protocol cannot be cut.
+    """
+    part = as_shard(shard)
+    if part is None:
+        return items[:limit], None
+    check_stages(part, plan)
+    return part.part(items, limit), part
+
+
 def launched_shard(environ: Mapping[str, str]) -> Shard:
     """Return the shard of a process that torchrun, accelerate, Slurm or MPI started.
 
@@ -202,7 +226,7 @@ def launched_device(environ: Mapping[str, str]) -> str | None:
     None where no launcher gives a number, or there is no such device: the launcher may
     have shown each process one device only.
     """
-    found = next((name for name in _LOCAL_RANKS if name in environ), None)
+    found = next((name for name in LOCAL_RANKS if name in environ), None)
     if found is None:
         return None
     import torch
@@ -218,13 +242,16 @@ def _number(environ: Mapping[str, str], name: str) -> int:
         raise UsageError(f"{name} is {environ[name]!r}, not a number") from None
 
 
-def merge_shards(folders: Sequence[str | Path], out: str | Path) -> int:
+def merge_shards(
+    folders: Sequence[str | Path], out: str | Path, *, same_scorer: bool = False
+) -> int:
     """Make one run of all its shards.
 
     It is the run that one process would have made, but for the order of its lines and
     its times, and goes on as such: with a larger `limit` of `evaluate`, for instance.
     Shards that were merged before they were finished are merged again into the same
-    folder.
+    folder, which keeps what it has more. Nobody else can write that run meanwhile, and
+    a crash leaves what was there, to be merged again.
 
     Parameters
     ----------
@@ -232,6 +259,10 @@ def merge_shards(folders: Sequence[str | Path], out: str | Path) -> int:
         Every shard of one run, in any order.
     out : str or Path
         The run folder to make.
+    same_scorer : bool, default False
+        Whether shards whose scorers differ in the hash of their code alone are of one
+        scorer, as where it names a path of each machine. ``run.json`` then has the hash
+        of the first shard, and those of all under ``same_scorer``.
 
     Returns
     -------
@@ -244,7 +275,8 @@ def merge_shards(folders: Sequence[str | Path], out: str | Path) -> int:
         If a folder holds no run.
     RecordError
         If shards are missing, there twice or of different runs, their passes contradict
-        each other, or `out` holds a run with a pass that no shard has.
+        each other or those of `out`, `out` holds another run or is being written, or
+        cannot be.
 
     Warns
     -----
@@ -256,48 +288,66 @@ def merge_shards(folders: Sequence[str | Path], out: str | Path) -> int:
     runs = [read_run(path) for path in paths]
     shards = [_shard_of(path, run) for path, run in zip(paths, runs, strict=True)]
     _check_complete(paths, shards)
-    _check_same(paths, runs)
+    _check_same(paths, runs, same_scorer)
+    if any(out.resolve() == path.resolve() for path in paths):
+        raise RecordError(f"{out}: is one of the shards; choose another folder")
     paths = [path for _, path in sorted(zip(shards, paths, strict=True))]
-    if not (out / PASSES_FILE).exists():
-        n_passes = _merge_into(paths, out, out)
-    else:
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f"{out.name}.") as made:
-            n_passes = _merge_into(paths, Path(made), out)
-            _check_within(out, Path(made))
-            for name in (PASSES_FILE, RUN_FILE):
-                shutil.move(Path(made) / name, out / name)
+    with locked_run(out):
+        try:
+            n_passes = _replace(out, paths, same_scorer)
+        except OSError as error:
+            raise RecordError(f"{out}: cannot be written: {error}") from error
     _warn_of_few(out)
     return n_passes
 
 
-def _merge_into(paths: Sequence[Path], folder: Path, out: Path) -> int:
-    """Write the run of all shards, in their order, to a folder; `out` is its name."""
-    from phasefusion.records import merge
+def _replace(out: Path, paths: list[Path], same_scorer: bool) -> int:
+    """Put the run of all shards, in their order, in place of what `out` holds."""
+    from phasefusion.records.merging import made_of, merge
 
-    merged = merge(paths, folder)
-    if merged.written is None:
-        conflicts = "\n  ".join(map(str, merged.conflicts[:_SHOWN]))
-        raise RecordError(
-            f"{out}: not written, because shards contradict each other in "
-            f"{merged.n_conflicts} places:\n  {conflicts}"
-        )
-    whole = read_run(folder)
-    whole.pop("shard")
-    questions = read_run(paths[0])["questions"]
-    write_whole(folder / RUN_FILE, whole | {"questions": questions})
+    for left in out.glob(f"{_MERGING}*"):  # by a merge that was killed
+        shutil.rmtree(left)
+    more = _more_of(out, paths, same_scorer)
+    # here and not beside it, as only a file of one file system takes another's place
+    with tempfile.TemporaryDirectory(dir=out, prefix=_MERGING) as name:
+        folder = Path(name)
+        sources = [*paths, out] if (out / PASSES_FILE).exists() else paths
+        merged = merge(sources, folder, same_scorer=same_scorer)
+        if merged.written is None:
+            conflicts = "\n  ".join(map(str, merged.conflicts[:_SHOWN]))
+            raise RecordError(
+                f"{out}: not written, because passes contradict each other in "
+                f"{merged.n_conflicts} places:\n  {conflicts}"
+            )
+        parts = [(path, read_run(path)) for path in [*paths, *more]]
+        whole = parts[0][1] | made_of(parts)
+        whole.pop("shard")
+        write_whole(folder / RUN_FILE, whole)
+        for file in (RUN_FILE, PASSES_FILE):
+            os.replace(folder / file, out / file)
     return merged.n_passes
 
 
-def _check_within(out: Path, merged: Path) -> None:
-    """Refuse to replace a run by one that lacks a pass of it."""
-    there = {pass_key(row) for row in iter_passes(merged)}
-    n_more = sum(pass_key(row) not in there for row in iter_passes(out))
-    changed = changes(read_run(merged), read_run(out))
-    if n_more or changed:
-        why = counted(n_more, "pass", "passes") + " that no shard has"
+def _more_of(out: Path, paths: Sequence[Path], same_scorer: bool) -> list[Path]:
+    """Return `out` if it has passes that no shard has; refuse those of another run."""
+    is_run = (out / RUN_FILE).exists()
+    if is_run:
+        changed = changes(read_run(out), read_run(paths[0]), same_scorer=same_scorer)
         if changed:
-            why = "a run with other settings:\n  " + "\n  ".join(changed)
-        raise RecordError(f"{out}: holds {why}; choose another folder")
+            raise RecordError(
+                f"{out}: holds a run with other settings; choose another folder:\n  "
+                + "\n  ".join(changed)
+            )
+    if not (out / PASSES_FILE).exists():
+        return []
+    there = {pass_key(row) for path in paths for row in iter_passes(path)}
+    n_more = sum(pass_key(row) not in there for row in iter_passes(out))
+    if n_more and not is_run:
+        raise RecordError(
+            f"{out}: holds {counted(n_more, 'pass', 'passes')} that no shard has, and "
+            f"no {RUN_FILE}, so their settings are unknown; choose another folder"
+        )
+    return [out] if n_more else []
 
 
 def _warn_of_few(out: Path) -> None:
@@ -340,12 +390,10 @@ def _shard_of(path: Path, run: Mapping[str, Any]) -> tuple[int, int]:
 def _check_complete(paths: Sequence[Path], shards: Sequence[tuple[int, int]]) -> None:
     """Refuse shards that are not exactly all of one run."""
     of = shards[0][1]
+    if any(n_shards != of for _, n_shards in shards):
+        raise RecordError(_of_several_runs(paths, shards))
     seen: dict[int, Path] = {}
-    for path, (index, n_shards) in zip(paths, shards, strict=True):
-        if n_shards != of:
-            raise RecordError(
-                f"{path}: is shard {index} of {n_shards}, but {paths[0]} is one of {of}"
-            )
+    for path, (index, _) in zip(paths, shards, strict=True):
         if index in seen:
             raise RecordError(f"{path}: is shard {index}, and so is {seen[index]}")
         seen[index] = path
@@ -357,11 +405,36 @@ def _check_complete(paths: Sequence[Path], shards: Sequence[tuple[int, int]]) ->
         )
 
 
-def _check_same(paths: Sequence[Path], runs: Sequence[Mapping[str, Any]]) -> None:
+def _of_several_runs(paths: Sequence[Path], shards: Sequence[tuple[int, int]]) -> str:
+    """Say which folders are of how many shards, and which set is whole."""
+    sets: dict[int, list[int]] = {}
+    for k, (_, of) in enumerate(shards):
+        sets.setdefault(of, []).append(k)
+    said = [
+        f"{counted(len(places), 'is', 'are')} of {of} "
+        f"({', '.join(str(paths[k]) for k in places[:_SHOWN])})"
+        for of, places in sets.items()
+    ]
+    whole = [
+        of
+        for of, places in sets.items()
+        if {shards[k][0] for k in places} == set(range(1, of + 1))
+    ]
+    advice = "leave out all but those of one number"
+    if len(whole) == 1:
+        advice = f"those of {whole[0]} are all there: leave the others out"
+    return f"shards are of different numbers: {'; '.join(said)}; {advice}"
+
+
+def _check_same(
+    paths: Sequence[Path], runs: Sequence[Mapping[str, Any]], same_scorer: bool
+) -> None:
     """Refuse shards of different runs."""
     for path, run in zip(paths[1:], runs[1:], strict=True):
-        changed = changes(runs[0], run)
+        changed = changes(runs[0], run, same_scorer=same_scorer)
         if changed:
+            if not changes(runs[0], run, same_scorer=True):
+                changed.append(_SAME_SCORER)
             raise RecordError(
                 f"{path}: was made with other settings than {paths[0]}:\n  "
                 + "\n  ".join(changed)

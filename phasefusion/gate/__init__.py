@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import orjson
 
 from phasefusion._comparable import (
     Obstacle,
@@ -26,11 +25,12 @@ from phasefusion._comparable import (
 )
 from phasefusion._measures import LABELS, MEASURES, Key, RunMeasures, measure_run
 from phasefusion._results import plain_text
+from phasefusion._whole import replace_text
 from phasefusion._wording import unwritten
 from phasefusion.errors import RecordError
 from phasefusion.gate._judging import Check, Needed, change, decide, floor
 from phasefusion.gate._rules import MeasureRule, Rules
-from phasefusion.records import differences
+from phasefusion.records import _json, differences
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -100,7 +100,7 @@ class GateResult:
             item.name: getattr(self, item.name) for item in dataclasses.fields(self)
         }
         fields["exit_status"] = self.exit_status
-        made: dict[str, Any] = orjson.loads(orjson.dumps(fields))
+        made: dict[str, Any] = _json.loads(_json.dumps(fields))
         return made
 
     def to_markdown(self) -> str:
@@ -141,7 +141,7 @@ class GateResult:
             if path is None:
                 continue
             try:
-                Path(path).write_text(text(), "utf-8")
+                replace_text(path, text())
             except OSError as error:
                 raise RecordError(unwritten(path, error)) from error
 

@@ -14,7 +14,8 @@ from phasefusion._measures import Measure
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.gate._rules import Rules
-from phasefusion.planning import Design, floor_items, noninferiority_items
+from phasefusion.planning import Design, noninferiority_items
+from phasefusion.planning.equivalence import clusters_without_difference
 from phasefusion.stats import adjust_pvalues, clustered_mean
 from phasefusion.stats._exact import binomial_cdf
 from phasefusion.stats.proportions import proportion_upper
@@ -260,9 +261,8 @@ def _needed(check: Check, rules: Rules) -> Needed | None:
     size = check.n / check.n_clusters
     counted = 0
     if check.counted and check.kind == "change":
-        made = floor_items(upper=margin, confidence_level=1.0 - rules.alpha)
-        counted = math.ceil(made.n * size)
-    n = counted
+        counted = clusters_without_difference(margin, rules.alpha)
+    n_clusters, n = counted, math.ceil(counted * size - 1e-9)
     if check.sd > 0.0 and check.se > 0.0:
         effect = (check.se / (check.sd / math.sqrt(check.n))) ** 2
         try:
@@ -276,7 +276,8 @@ def _needed(check: Check, rules: Rules) -> Needed | None:
         except StatisticsError:  # out of reach of any sample
             return None
         n = max(n, plan.n)
+        n_clusters = max(counted, Design(effect, size).clusters(plan.n))
     if n == 0:
         return None
     assumed = 0.0 if check.kind == "change" else check.difference
-    return Needed(n, math.ceil(n / size), rules.power, assumed)
+    return Needed(n, n_clusters, rules.power, assumed)

@@ -124,7 +124,7 @@ class Rules:
         """
         path = Path(path)
         try:
-            given = tomllib.loads(path.read_text("utf-8"))
+            given = tomllib.loads(path.read_text("utf-8-sig"))
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -151,11 +151,21 @@ def _number(value: Any, where: str) -> float:
     return float(value)
 
 
-def _percent(value: Any, where: str) -> float:
+def _percent(value: Any, where: str, least: float = 1.0) -> float:
+    """Read percent as a share; what is below `least` was meant as a share."""
     number = _number(value, where)
     if not 0.0 < number <= 100.0:
         raise UsageError(f"{where} must be above 0 and at most 100, it is {number:g}")
+    if number < least:
+        raise UsageError(
+            f"{where} is {number:g}, which looks like a share; in percent that is "
+            f"{100 * number:g}"
+        )
     return number / 100.0
+
+
+def _points(value: Any, where: str) -> float:
+    return _percent(value, where, least=0.1)
 
 
 def _text(value: Any, where: str) -> str:
@@ -185,7 +195,7 @@ _TOP: Mapping[str, tuple[str, Any]] = {
     "allow": ("allow", _topics),
 }
 _MEASURE: Mapping[str, tuple[str, Any]] = {
-    "margin_points": ("margin", _percent),
+    "margin_points": ("margin", _points),
     "floor_percent": ("floor", _percent),
     "judged": ("judged", _truth),
 }

@@ -71,11 +71,36 @@ class Endpoint:
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 
     def __post_init__(self) -> None:
-        parts = urllib.parse.urlsplit(self.base_url)
+        try:
+            parts = urllib.parse.urlsplit(self.base_url)
+            is_port = parts.port is None or parts.port > 0
+        except ValueError:  # said without the address, which may hold a password
+            is_port = False
+        if not is_port:
+            raise ScoringError(
+                "base_url has no valid host or port; it must be such as "
+                "http://localhost:8000/v1"
+            )
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ScoringError(
                 f"base_url is {self.shown!r}; it must be an http or https address such "
                 "as http://localhost:8000/v1"
+            )
+        if "@" in parts.netloc:
+            raise ScoringError(
+                f"base_url {self.shown!r} was given with a user or a password before "
+                "the host, which are not sent; give api_key (a bearer token), or "
+                'headers={"Authorization": "Basic ..."}'
+            )
+        if parts.query or parts.fragment:
+            raise ScoringError(
+                f"base_url {self.shown!r} was given with a ? or # part, to which no "
+                "path can be added; leave it out"
+            )
+        if parts.path.rstrip("/").endswith("/completions"):
+            raise ScoringError(
+                f"base_url {self.shown!r} names a method of the server; end it "
+                "before /chat/completions, which is added"
             )
         if not (self.timeout_s > 0 and self.retries >= 0 and self.backoff_s >= 0):
             raise ScoringError(

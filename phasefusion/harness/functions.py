@@ -15,6 +15,7 @@ from phasefusion.scoring.gathering import Gathered
 from phasefusion.scoring.generation import GeneratedAnswers
 from phasefusion.scoring.letters import LETTERS, clean_options
 from phasefusion.scoring.protocol import (
+    NO_PROBABILITY,
     OptionScores,
     check_clip,
     check_orders,
@@ -76,7 +77,6 @@ class FunctionScorer:
         module = getattr(function, "__module__", type(function).__module__)
         self._name = name or f"{module}.{own}"
         self._content = content
-        self._source = code_hash(function) if content is None else None
 
     def score(
         self,
@@ -128,12 +128,15 @@ class FunctionScorer:
     ) -> GeneratedAnswers:
         """Call the function for texts; a phase with a missing frame has none."""
         texts: list[list[str | None]] = [[None] * len(made.orders) for _ in made.mass]
+        places = {}
         for s in made.phases(clip):
             for m, order in enumerate(made.orders):
                 shown = [options[k] for k in order]
                 said = self._call(clip, s, question, shown)
-                texts[s][m] = _answer(self._name, said, len(shown))
-        return GeneratedAnswers(texts, tuple(made.notes), made.pass_notes)
+                texts[s][m], place = _answer(self._name, said, len(shown))
+                if place is not None:
+                    places[s, m] = place
+        return GeneratedAnswers(texts, tuple(made.notes), made.pass_notes, places)
 
     def _read(
         self, said: object, shown: Sequence[str]
@@ -164,13 +167,23 @@ class FunctionScorer:
         """Normalise over the options; what else the model could say is not known."""
         top = values.max()
         if not np.isfinite(top):
-            return np.full(len(values), np.nan), np.nan, f"a logit is {top}"
+            kept = np.where(values == top, top, -np.inf)
+            return kept, np.nan, "a logit is +inf" if top > 0 else NO_PROBABILITY
         shifted = values - top
         return shifted - np.log(np.exp(shifted).sum()), np.nan, ""
 
     def _numbers(self, said: object, n_options: int) -> NDArray[np.float64]:
         try:
-            values = np.asarray(_on_cpu(said), dtype=np.float64)
+            given = np.asarray(_on_cpu(said))
+            # a list of tensors or of Decimals is an object array; texts are not numbers
+            parts = given.ravel().tolist() if given.dtype == object else []
+            is_real = given.dtype.kind in "biufO" and not any(
+                isinstance(part, str | bytes | complex | np.complexfloating)
+                for part in parts
+            )
+            if not is_real:
+                raise self._unusable(said, "they must be real numbers")
+            values = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise self._unusable(said, str(error)) from None
         if values.shape != (n_options,):
@@ -192,7 +205,7 @@ class FunctionScorer:
             "model": self._name,
             "returns": self._returns,
             **(
-                {"source": self._source}
+                {"source": code_hash(self._function)}
                 if self._content is None
                 else {"content": self._content}
             ),
@@ -239,9 +252,9 @@ def wrap(
         What the function returns for the options as shown. "logprobs" (natural) and
         "probabilities" are those of the whole vocabulary or of the options; "logits"
         are normalised over the options. "answer" is the place of the option from 0,
-        which is recorded as its letter, or a text, which is kept with the pass and read
-        by `parse_answer`: one that names no option is a pass without an answer. Answers
-        have no posteriors, so a vote of the phases takes the place of fusion.
+        shown as its letter in the record, or a text, which is kept with the pass and
+        read by `parse_answer`: one that names no option is a pass without an answer.
+        Answers have no posteriors, so a vote of the phases takes the place of fusion.
     name : str, optional
         Of the model in reports and in run.json. A run goes on only under the same
         name and the same function: its source and what it uses of your own files, with
@@ -305,10 +318,10 @@ def _takes_times(function: ScoreFunction) -> bool:
     return takes
 
 
-def _answer(name: str, said: object, n_options: int) -> str | None:
-    """Return an answer as a text: of a place, the letter of the option there."""
+def _answer(name: str, said: object, n_options: int) -> tuple[str | None, int | None]:
+    """Return the text of an answer, and its place where that is what it was."""
     if said is None or isinstance(said, str):
-        return said
+        return said, None
     if isinstance(said, bool) or not isinstance(said, int | np.integer):
         raise ScoringError(
             f"{name} returned {_cut(repr(said))} as its answer; it must be a text, the "
@@ -319,7 +332,7 @@ def _answer(name: str, said: object, n_options: int) -> str | None:
             f"{name} returned {said} as the place of its answer; it must be "
             f"0..{n_options - 1}"
         )
-    return f"({LETTERS[int(said)]})"  # which no option's text can be
+    return f"({LETTERS[int(said)]})", int(said)
 
 
 def _on_cpu(values: Any) -> Any:

@@ -14,7 +14,8 @@ from typing import Any, Literal, TypeAlias, get_args
 from phasefusion.errors import UsageError
 from phasefusion.grid import PhaseGrid
 from phasefusion.protocols import Plan, make_plan
-from phasefusion.protocols.registry import OrdersName
+from phasefusion.protocols.plans import of_no_effect, without_effect
+from phasefusion.protocols.registry import OrdersName, get
 
 __all__ = ["Knobs"]
 
@@ -117,7 +118,7 @@ class Knobs:
         Raises
         ------
         UsageError
-            If a value is of the wrong kind or not allowed.
+            If a value is of the wrong kind, not allowed, or contradicts another.
 
         Examples
         --------
@@ -133,7 +134,10 @@ class Knobs:
             for name, value in own.items()
             if value is not None
         }
-        return cls(**values), rest
+        knobs = cls(**values)
+        if complaint := of_no_effect(get(knobs.protocol), knobs.orders, values):
+            raise UsageError(complaint)
+        return knobs, rest
 
     def grid(self) -> PhaseGrid:
         """Return the phase grid."""
@@ -151,17 +155,23 @@ class Knobs:
         by: Any = self.by
         short: Any = self.short
         orders: Any = self.orders or None
+        counts: dict[str, int | None] = {
+            "phases": self.phases,
+            "n_orders": self.n_orders,
+            "dense": self.dense,
+        }
+        counts |= dict.fromkeys(without_effect(get(self.protocol), self.orders))
         return make_plan(
             self.protocol,
             budget=self.budget,
-            phases=self.phases,
             origin=origin,
             by=by,
             short=short,
             orders=orders,
-            n_orders=self.n_orders,
-            dense=self.dense,
             seed=self.seed,
+            phases=counts["phases"],
+            n_orders=counts["n_orders"],
+            dense=counts["dense"],
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -165,10 +165,9 @@ class QuestionTask:
         """Return phasefusion's default prompt, or that of the settings."""
         given = dict(lmms_eval_specific_kwargs or {})
         default = PromptTemplate().text.partition("{options}")[2]
-        text = PromptTemplate(
-            f"{{question}}\n{{options}}{given.get('post_prompt', default)}"
-        ).render(doc["question"], doc["options"])
-        return f"{given.get('pre_prompt', '')}{text}"
+        shown = PromptTemplate("{question}\n{options}")
+        text = shown.render(doc["question"], doc["options"])
+        return f"{given.get('pre_prompt', '')}{text}{given.get('post_prompt', default)}"
 
     def doc_to_target(self, doc: Mapping[str, Any]) -> str:
         """Return the letter of the right option; empty where it is not known."""

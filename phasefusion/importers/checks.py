@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,16 @@ from phasefusion._sources.questions import Key
 from phasefusion.answers import LETTERS, OUTCOMES, parse_answer
 from phasefusion.importers.passes import Made
 from phasefusion.importers.report import ArmCounts
+
+#: Words in the name of a metric that is 1 for right and 0 for wrong; the second ones
+#: at its end, as "score" in the metrics that are named after a benchmark.
+_OF_RIGHT = frozenset("acc accuracy correct correctness em hit right".split())
+_OF_RIGHT_AT_THE_END = frozenset(("match", "score", "rating"))
+#: Words of metrics about something else, whatever their last word is.
+_OF_OTHER_THINGS = frozenset(
+    "bleu bert bertscore cider confidence format length meteor parse parsed parsing "
+    "rouge similarity stderr time tokens".split()
+)
 
 
 def item_of(made: Made) -> Key:
@@ -50,17 +61,26 @@ def arm_counts(made: Sequence[Made]) -> tuple[ArmCounts, ...]:
 def harness_scores(
     made: Sequence[Made], findings: Findings
 ) -> dict[str, dict[str, float]]:
-    """Means of the harness's own scores, and where they differ from those here."""
+    """Means of the harness's own scores, and where they differ from those here.
+
+    Only those that say whether an answer is right can differ.
+    """
+    values: dict[str, list[float]] = {}
+    for one in made:
+        for name, value in one.record.get("harness", {}).items():
+            values.setdefault(name, []).append(value)
     found: dict[str, dict[str, float]] = {}
+    for name, all_of in values.items():
+        found[name] = {"n": len(all_of), "mean": sum(all_of) / len(all_of)}
+        if says_right(name) and set(all_of) <= {0.0, 1.0}:
+            found[name]["differs"] = 0
     for one in made:
         gold = one.record["gold"]
         for name, value in one.record.get("harness", {}).items():
-            score = found.setdefault(name, {"n": 0, "sum": 0.0, "differs": 0})
-            score["n"] += 1
-            score["sum"] += value
-            right = gold is not None and one.record["answer"] == gold
-            if gold is not None and value in (0.0, 1.0) and right != bool(value):
-                score["differs"] += 1
+            if "differs" not in found[name] or gold is None:
+                continue
+            if (one.record["answer"] == gold) != bool(value):
+                found[name]["differs"] += 1
                 findings.add(
                     "harness score differs",
                     "the harness counted the answer otherwise than its text is read "
@@ -68,14 +88,23 @@ def harness_scores(
                     f"{one.record['question_id']}: {name} {value:g}, "
                     f"{one.parsed.outcome} {one.letter or '-'}",
                 )
-    return {
-        name: {
-            "n": score["n"],
-            "mean": score["sum"] / score["n"],
-            "differs": score["differs"],
-        }
-        for name, score in found.items()
-    }
+    return found
+
+
+def says_right(name: str) -> bool:
+    """Whether a metric, by its name, is about right and wrong answers.
+
+    Examples
+    --------
+    >>> [says_right(n) for n in ("exact_match", "acc_norm", "mvbench_score")]
+    [True, True, True]
+    >>> [says_right(n) for n in ("parsed", "format_score", "n_tokens")]
+    [False, False, False]
+    """
+    words = re.findall(r"[a-z]+", name.lower())
+    if not words or _OF_OTHER_THINGS.intersection(words):
+        return False
+    return bool(_OF_RIGHT.intersection(words)) or words[-1] in _OF_RIGHT_AT_THE_END
 
 
 def add_findings(

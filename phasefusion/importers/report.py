@@ -8,6 +8,7 @@ from typing import Any
 
 from phasefusion._results import Result
 from phasefusion._sources.findings import Finding
+from phasefusion._wording import counted
 from phasefusion.answers import OUTCOMES
 
 
@@ -55,8 +56,8 @@ class ImportReport(Result):
     arms : tuple of ArmCounts
     findings : tuple of Finding
     harness : dict
-        By score of the harness: n, mean, and how many disagree with the answer parsed
-        here.
+        By score of the harness: n, mean, and, of one that says which answers are
+        right, how many disagree with the answer parsed here (``differs``).
     results : dict
         What the harness wrote about the whole run; None where it has no number.
     cannot : tuple of str
@@ -123,10 +124,15 @@ class ImportReport(Result):
         for arm in self.arms:
             yield f"  {_arm_line(arm)}"
         for name, score in self.harness.items():
+            compared = "not compared: not known to be 1 for right and 0 for wrong"
+            if "differs" in score:
+                compared = (
+                    "compared with the answers parsed here, from which it differs "
+                    f"{counted(int(score['differs']), 'time')}"
+                )
             yield (
                 f"  harness score {name}: mean {score['mean']:.6f} over "
-                f"{int(score['n'])}; differs from the answers parsed here "
-                f"{int(score['differs'])} times"
+                f"{int(score['n'])}; {compared}"
             )
         for one in self.findings:
             yield f"  {one}"

@@ -36,6 +36,12 @@ from phasefusion.importers.checks import (
     item_of,
 )
 from phasefusion.importers.detect import READERS, Detected, format_of
+from phasefusion.importers.documents import (
+    docs_path,
+    ids_by_place,
+    read_documents,
+    under_ids,
+)
 from phasefusion.importers.golds import read_gold, with_gold
 from phasefusion.importers.passes import (
     Made,
@@ -162,6 +168,8 @@ def import_run(
         File with the right answers, by id; it counts before what the results say.
     questions : path, optional
         File with the questions, of any format; their options are the content order.
+        For a log of lmms-eval, which numbers its documents, also the ``docs.jsonl`` of
+        the sidecar of that run, or a question file in the order that the task read.
     mapping : mapping of str to str, optional
         Field to column for tables, such as ``{"question_id": "video+qid"}``.
     benchmark, version : str, optional
@@ -200,13 +208,20 @@ def import_run(
     ]
     readings = _with_sources(readings, detected)
     _take_notes(readings, findings)
+    reference = None
+    if questions is not None:
+        questions = docs_path(Path(questions))
+        readings, reference = _joined(readings, detected, questions, settings, findings)
     answers = _named_arms(paths, readings, arms)
     if not answers:
         raise DatasetError(
             f"{paths[0]}: holds questions but no predictions (taken for {detected[0]})"
             f"{_remedy(paths[0])}"
         )
-    raws = _raw_questions(readings, questions, gold, settings, findings)
+    own = gather(raw for one in readings for raw in one.questions)
+    raws = with_reference(own, reference, findings)
+    if gold is not None:
+        raws = with_gold(raws, read_gold(Path(gold), settings), findings)
     resolved = _resolve(raws, settings, findings)
     resolved = count_options(resolved, raws, answers, findings)
     if gold is None:
@@ -331,30 +346,31 @@ def _short_names(paths: Sequence[Path]) -> list[str]:
     return [path.stem for path in paths]  # one file twice
 
 
-def _raw_questions(
+def _joined(
     readings: Sequence[Reading],
-    questions: str | Path | None,
-    gold: str | Path | None,
+    detected: Sequence[Detected],
+    path: Path,
     settings: Settings,
     findings: Findings,
-) -> dict[Key, RawQuestion]:
-    own = gather(raw for one in readings for raw in one.questions)
-    reference = None
-    if questions is not None:
-        path = Path(questions)
-        reader = READERS[format_of(path, "auto", settings).format][0]
-        read = reader(path, replace(settings, mapping={}))
-        names = {key[0] for key in own}
-        own_names = {raw.benchmark for raw in read.questions}
-        if settings.benchmark is None and len(names) == len(own_names) == 1:
-            (name,) = names
-            read = _renamed(read, name)
-        reference = gather(read.questions)
-        _take_notes([read], findings)
-    found = with_reference(own, reference, findings)
-    if gold is not None:
-        found = with_gold(found, read_gold(Path(gold), settings), findings)
-    return found
+) -> tuple[list[Reading], dict[Key, RawQuestion]]:
+    """Read the questions; results that number their documents get the ids of these."""
+    documents = read_documents(path, settings)
+    if documents is not None:
+        found = under_ids(readings, documents.ids, "the sidecar", findings)
+        return found, gather(documents.questions)
+    reader = READERS[format_of(path, "auto", settings).format][0]
+    read = reader(path, replace(settings, mapping={}))
+    names = {raw.benchmark for one in readings for raw in one.questions}
+    own_names = {raw.benchmark for raw in read.questions}
+    if settings.benchmark is None and len(names) == len(own_names) == 1:
+        (name,) = names
+        read = _renamed(read, name)
+    _take_notes([read], findings)
+    ids: dict[Key, str] = {}
+    if all(one.format == "lmms-eval" for one in detected):
+        ids = ids_by_place(readings, read.questions)
+    found = under_ids(readings, ids, "the order of the question file", findings)
+    return found, gather(read.questions)
 
 
 def _renamed(reading: Reading, benchmark: str) -> Reading:

@@ -194,8 +194,14 @@ def _mapped(
     n_phases = whole(given["n_phases"]) or 1
     phase_index = whole(given["phase_index"]) or 0
     if not 0 <= phase_index < n_phases:
+        remedy = ""
+        if columns.get("n_phases") is None:
+            remedy = (
+                "; no column says how many phases there are: give it by --map "
+                "n_phases=COLUMN"
+            )
         raise DatasetError(
-            f"{where}: phase_index {phase_index} is none of {n_phases} phases"
+            f"{where}: phase_index {phase_index} is none of {n_phases} phases{remedy}"
         )
     arm = given["arm"]
     return RawAnswer(

@@ -16,7 +16,9 @@ import orjson
 
 from phasefusion._measures import MEASURES, Measure
 from phasefusion._results import Result
+from phasefusion._wording import encodable
 from phasefusion.errors import HistoryError, UsageError
+from phasefusion.records import _json as records_json
 
 #: Version of the tables; a file of a later one is refused.
 SCHEMA_VERSION = 1
@@ -229,7 +231,7 @@ def insert(connection: sqlite3.Connection, path: Path, batch: Batch) -> bool:
         " orders, described, notices) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             batch.at,
-            batch.run,
+            encodable(batch.run),
             batch.n_items,
             batch.n_incomplete,
             batch.items_sha256,
@@ -248,7 +250,7 @@ def insert(connection: sqlite3.Connection, path: Path, batch: Batch) -> bool:
 
 
 def _json(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    return records_json.dumps(value, sort_keys=True).decode()
 
 
 def _same(one: Batch, other: Batch) -> bool:

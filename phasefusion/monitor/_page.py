@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phasefusion._measures import LABELS
+from phasefusion._whole import replace_text
 from phasefusion.monitor._rendering import (
     number,
     percent,
@@ -32,7 +33,7 @@ _PLAIN, _OUTSIDE = STYLES[0], STYLES[1]
 def write_html(made: Watch, path: Path) -> Path:
     """Write the page of a watch; its folder is made where it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(made), encoding="utf-8")
+    replace_text(path, page(made))
     return path
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from phasefusion._measures import LABELS, MEASURES, Measure
@@ -18,7 +17,7 @@ from phasefusion._results import Result, plain_text
 from phasefusion._wording import unwritten
 from phasefusion.errors import RecordError, StatisticsError, UsageError
 from phasefusion.monitor._history import Batch
-from phasefusion.records import differences
+from phasefusion.records import _json, differences
 from phasefusion.stats import (
     BatchBaseline,
     ControlChart,
@@ -160,7 +159,7 @@ class Watch:
             item.name: getattr(self, item.name) for item in dataclasses.fields(self)
         }
         fields["exit_status"] = self.exit_status
-        made: dict[str, Any] = orjson.loads(orjson.dumps(fields))
+        made: dict[str, Any] = _json.loads(_json.dumps(fields))
         return made
 
     def to_markdown(self) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion import _frames
 from phasefusion.errors import FrameError
-from phasefusion.frames import resize
+from phasefusion.frames import Device, check_device, resize
 from phasefusion.pixels.files import family_settings
 from phasefusion.pixels.geometry import Size, center_crop, pad_to_square
 from phasefusion.pixels.settings import PatchSettings, PixelSettings, PlaneSettings
@@ -18,12 +18,29 @@ Floats: TypeAlias = NDArray[np.float32]
 _Settings = TypeVar("_Settings", PatchSettings, PlaneSettings)
 
 
+@overload
 def to_qwen_patches(
     frames: NDArray[np.uint8] | Floats,
+    settings: PatchSettings | str = ...,
+    *,
+    size: Size | None = ...,
+    device: Device = ...,
+) -> tuple[Floats, tuple[int, int, int]]: ...
+@overload
+def to_qwen_patches(
+    frames: Any,
+    settings: PatchSettings | str = ...,
+    *,
+    size: Size | None = ...,
+    device: Literal["cuda", "auto"],
+) -> tuple[Any, tuple[int, int, int]]: ...
+def to_qwen_patches(
+    frames: Any,
     settings: PatchSettings | str = "qwen2_vl",
     *,
     size: Size | None = None,
-) -> tuple[Floats, tuple[int, int, int]]:
+    device: Device = "cpu",
+) -> tuple[Any, tuple[int, int, int]]:
     """Cut the frames of one clip into the rows that a Qwen-VL vision tower reads.
 
     A row is one patch over `temporal_frames` frames, its values in the order channel,
@@ -43,6 +60,11 @@ def to_qwen_patches(
     size : (int, int), optional
         Height and width, in place of what the settings choose; for frames that were
         resized before, their own.
+    device : {"cpu", "cuda", "auto"}, default "cpu"
+        Where frames are resized; the values are the same. NumPy arrays come back as
+        bytes, a quarter of the floats that they then become. Frames on a GPU, of torch
+        or cupy, and `phasefusion.cuda.YuvFrames` are made rows there, in one launch,
+        and stay where they are.
 
     Returns
     -------
@@ -56,6 +78,8 @@ def to_qwen_patches(
     FrameError
         If the frames are not as described, or their sides are no multiples of
         patch times merge.
+    BackendUnavailableError, DeviceMemoryError, DeviceError
+        As `phasefusion.resize_normalize`, with another device than "cpu".
 
     Notes
     -----
@@ -71,6 +95,11 @@ def to_qwen_patches(
     ((2392, 1176), (2, 26, 46))
     """
     settings = _settings(settings, PatchSettings)
+    if device != "cpu" and not isinstance(frames, np.ndarray):
+        check_device(device)
+        from phasefusion.cuda.pixels import patch_rows
+
+        return patch_rows(frames, settings, size)
     patch = (settings.patch_px, settings.patch_px)
     layout = (patch, settings.merge, settings.temporal_frames)
     if isinstance(frames, np.ndarray) and frames.dtype == np.float32:
@@ -84,14 +113,33 @@ def to_qwen_patches(
     n_frames, height, width, _ = frames.shape
     if size is None:
         size = settings.frame_size(height, width, n_frames)
-    pixels = _resized(frames, size, settings)
+    pixels = _resized(frames, size, settings, device)
     rows, grid = _new_rows(pixels, (0, 1, 2, 3), settings)
     table, formula = settings.value_table(), settings.value_formula()
     _frames.patches_from_rgb(pixels, table, formula, rows, *layout)
     return rows, grid
 
 
-def to_pixel_values(frames: NDArray[np.uint8], settings: PlaneSettings | str) -> Floats:
+@overload
+def to_pixel_values(
+    frames: NDArray[np.uint8],
+    settings: PlaneSettings | str,
+    *,
+    device: Device = ...,
+) -> Floats: ...
+@overload
+def to_pixel_values(
+    frames: Any,
+    settings: PlaneSettings | str,
+    *,
+    device: Literal["cuda", "auto"],
+) -> Any: ...
+def to_pixel_values(
+    frames: Any,
+    settings: PlaneSettings | str,
+    *,
+    device: Device = "cpu",
+) -> Any:
     """Make the ``pixel_values`` of one clip for a model that takes planes.
 
     Parameters
@@ -101,6 +149,8 @@ def to_pixel_values(frames: NDArray[np.uint8], settings: PlaneSettings | str) ->
         "internvl", "llava_onevision", "llava_next_video" and "smolvlm" are the
         defaults of their video processors; `pixel_settings` reads those of a
         checkpoint.
+    device : {"cpu", "cuda", "auto"}, default "cpu"
+        As for `to_qwen_patches`. Frames on a GPU are not padded there.
 
     Returns
     -------
@@ -112,6 +162,8 @@ def to_pixel_values(frames: NDArray[np.uint8], settings: PlaneSettings | str) ->
     ------
     FrameError
         If the frames or the settings are not as described.
+    BackendUnavailableError, DeviceMemoryError, DeviceError
+        As `to_qwen_patches`.
 
     Notes
     -----
@@ -124,11 +176,17 @@ def to_pixel_values(frames: NDArray[np.uint8], settings: PlaneSettings | str) ->
     (2, 3, 224, 224)
     """
     settings = _settings(settings, PlaneSettings)
+    if device != "cpu" and not isinstance(frames, np.ndarray):
+        check_device(device)
+        from phasefusion.cuda.pixels import plane_values
+
+        return plane_values(frames, settings)
     pixels = frames = _checked(frames)
     if settings.square is not None:
         pixels = pad_to_square(pixels, settings.square)
     for rule in settings.resizes:
-        pixels = _resized(pixels, rule.size(*pixels.shape[1:3]), settings)
+        size = rule.size(*pixels.shape[1:3])
+        pixels = _resized(pixels, size, settings, device)
     if settings.tile is None:
         if settings.crop is not None:
             pixels = center_crop(pixels, settings.crop, backend=settings.backend)
@@ -140,7 +198,8 @@ def to_pixel_values(frames: NDArray[np.uint8], settings: PlaneSettings | str) ->
     if settings.overview is None or n_tiles == 1:
         return tiles
     whole = frames if settings.overview == "given" else pixels
-    overview = _planes(_resized(whole, settings.tile, settings), settings)
+    whole = _resized(whole, settings.tile, settings, device)
+    overview = _planes(whole, settings)
     return np.concatenate([tiles, overview[:, None]], axis=1)
 
 
@@ -173,12 +232,18 @@ def _checked(frames: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _resized(
-    frames: NDArray[np.uint8], size: Size, settings: PixelSettings
+    frames: NDArray[np.uint8], size: Size, settings: PixelSettings, device: Device
 ) -> NDArray[np.uint8]:
     """Resize unless the frames have that size; what is left has contiguous rows."""
     if frames.shape[1:3] == tuple(size):
         return frames
-    return resize(frames, size, filter=settings.filter, first_pass=settings.first_pass)
+    return resize(
+        frames,
+        size,
+        filter=settings.filter,
+        first_pass=settings.first_pass,
+        device=device,
+    )
 
 
 def _new_rows(

@@ -338,8 +338,8 @@ def _plan(
 def clusters_without_difference(margin: float, alpha: float) -> int:
     """Count the clusters without any difference that certify a margin.
 
-    The least G with ``(1 - margin)**G < alpha``: what `stats.tost` asks for where
-    nothing varies.
+    The least G with ``(1 - margin)**G < alpha``: what `stats.tost` and `gate` ask for
+    where nothing varies.
     """
     if margin >= 1.0:
         return 1

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from phasefusion.grid import By, Origin, Short
 
 _BELOW_ONE = math.nextafter(1.0, 0.0)
+
+
+#: Of shared orders, and frames of a dense pass, where none are given.
+N_ORDERS, DENSE = 10, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +143,15 @@ class Plan(Result):
             )
         return found
 
-    def without_orders(self) -> Plan:
-        """Return the plan for prompts that show no options: one order stands for all.
+    def as_shown(self, scorer: Mapping[str, Any]) -> Plan:
+        """Return the plan for a scorer, by what identifies it in run.json.
 
-        An arm that shows them in a prompt of its own keeps the orders, and one that
-        only shows them in another order is left out.
+        Where its prompt shows no options, one order stands for all, and an arm that
+        only shows them in another order is left out. If any arm shows them in a prompt
+        of its own, all arms keep the orders, so that they can be compared.
         """
+        if scorer.get("shows_options") is not False:
+            return self
         if any(arm.prompt == "unlabelled" for arm in self.arms):
             return self
         arms = tuple(arm for arm in self.arms if arm.order is None)
@@ -165,9 +172,9 @@ def make_plan(
     by: By = "frames",
     short: Short = "repeat",
     orders: OrdersName | None = None,
-    n_orders: int = 10,
+    n_orders: int | None = None,
     views: int | None = None,
-    dense: int = 32,
+    dense: int | None = None,
     seed: int = 0,
     values: Sequence[Value] | None = None,
     anchor: AnchorRule | None = None,
@@ -191,7 +198,7 @@ def make_plan(
     Raises
     ------
     DatasetError, GridError
-        If an argument cannot be.
+        If an argument cannot be, or contradicts another.
 
     Examples
     --------
@@ -202,8 +209,13 @@ def make_plan(
     180
     """
     chosen = get(protocol)
-    n_phases = chosen.phases if phases is None or chosen.phases == 1 else phases
-    grid = PhaseGrid(budget, n_phases, origin, by=by, short=short)
+    given = {"phases": phases, "n_orders": n_orders, "dense": dense}
+    if complaint := of_no_effect(chosen, orders, given):
+        raise DatasetError(complaint)
+    grid = PhaseGrid(
+        budget, chosen.phases if phases is None else phases, origin, by=by, short=short
+    )
+    n_dense = DENSE if dense is None else dense
     reference = {"budget": grid.budget, "phases": grid.phases}.get(chosen.varies or "")
     specs = chosen.specs(values, reference=reference, n_phases=grid.phases)
     if anchor is not None and not any(spec.anchored for spec in specs):
@@ -220,13 +232,13 @@ def make_plan(
             f"protocol {chosen.name!r} chooses its option orders itself, one view at a "
             f"time; orders={orders!r} cannot be given"
         )
-    has_dense = any(spec.grid == "dense" for spec in specs)
+    n_shared = N_ORDERS if n_orders is None else n_orders
     return Plan(
         chosen,
         grid,
-        dense if has_dense else None,
-        build_arms(specs, grid, dense, anchor),
-        _order_settings(orders or chosen.orders, n_orders, views, seed),
+        n_dense if chosen.has_dense else None,
+        build_arms(specs, grid, n_dense, anchor),
+        _order_settings(orders or chosen.orders, n_shared, views, seed),
         _own(chosen, "threshold", threshold),
         _own(chosen, "alpha", alpha),
     )
@@ -248,6 +260,41 @@ def _own(
         ends = "(0, 1]" if name == "alpha" else "(0, 1)"
         raise DatasetError(f"{name} must be in {ends}, not {given}")
     return float(given)
+
+
+def without_effect(protocol: Protocol, orders: str | None) -> dict[str, str]:
+    """Tell which of phases, n_orders and dense a protocol does not heed, and why.
+
+    Examples
+    --------
+    >>> sorted(without_effect(get("stableeval"), None))
+    ['dense', 'n_orders']
+    """
+    kind = orders or protocol.orders
+    found = {}
+    if protocol.phases == 1:
+        found["phases"] = f"protocol {protocol.name!r} takes one grid"
+    if kind != "shared":
+        found["n_orders"] = f"it counts shared orders, and these are {kind}"
+    if not protocol.has_dense:
+        found["dense"] = f"protocol {protocol.name!r} has no dense pass"
+    return found
+
+
+def of_no_effect(
+    protocol: Protocol, orders: str | None, given: Mapping[str, int | None]
+) -> str:
+    """Say which given argument contradicts the protocol or the given orders.
+
+    Those of arms and orders that a protocol lacks may stand beside it, so that one set
+    of arguments is for several protocols.
+    """
+    for name, why in without_effect(protocol, orders).items():
+        value = given.get(name)
+        refused = {"phases": value != 1, "n_orders": orders in get_args(OrdersName)}
+        if value is not None and refused.get(name):
+            return f"{name}={value} has no effect: {why}; leave it out"
+    return ""
 
 
 def _order_settings(

@@ -74,6 +74,11 @@ class Protocol:
     threshold: float | None = None
     alpha: float | None = None
 
+    @property
+    def has_dense(self) -> bool:
+        """Whether one of its arms is the dense pass."""
+        return any(spec.grid == "dense" for spec in self.arms)
+
     def specs(
         self,
         values: Sequence[Value] | None = None,

@@ -140,7 +140,7 @@ def undecided(
             item_ids=ids,
             seed=seed,
         )
-        more = known & (found.margins < plan.threshold)
+        more = known & ((found.margins < plan.threshold) | np.isinf(plan.threshold))
     else:
         made = guided(table, widths, plan.threshold, ids, seed)
         more = known & (made.n_views > step)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
+from phasefusion._wording import encodable
 from phasefusion.errors import RecordError
 
 
@@ -42,18 +45,38 @@ def loads_lenient(data: bytes) -> Any:
     return value
 
 
-def dumps(value: Any, *, indent: bool = False) -> bytes:
-    """Return JSON; NumPy arrays are lists, and what is not finite is null.
+def dumps(value: Any, *, indent: bool = False, sort_keys: bool = False) -> bytes:
+    r"""Return JSON; NumPy arrays are lists, and what is not finite is null.
+
+    Bytes of file names that are no UTF-8 are written as escapes: ``caf\\udce9``.
 
     Raises
     ------
     RecordError
         If JSON cannot say it.
     """
+    options = orjson.OPT_SERIALIZE_NUMPY
+    options |= orjson.OPT_INDENT_2 if indent else 0
+    options |= orjson.OPT_SORT_KEYS if sort_keys else 0
     try:
-        options = orjson.OPT_SERIALIZE_NUMPY
-        return orjson.dumps(
-            value, option=options | (orjson.OPT_INDENT_2 if indent else 0)
-        )
+        return orjson.dumps(value, option=options)
     except (TypeError, ValueError) as error:
-        raise RecordError(f"cannot be written as JSON: {error}") from error
+        said = error
+    try:
+        return orjson.dumps(_encodable(value), option=options)
+    except (TypeError, ValueError):
+        raise RecordError(f"cannot be written as JSON: {said}") from said
+
+
+def _encodable(value: Any) -> Any:
+    """Return a value in which every text has an encoding."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, Mapping):
+        return {_encodable(key): _encodable(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(one) for one in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = (field.name for field in dataclasses.fields(value))
+        return {name: _encodable(getattr(value, name)) for name in names}
+    return value

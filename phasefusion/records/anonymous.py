@@ -22,6 +22,7 @@ from phasefusion.records.files import (
     write_whole,
 )
 from phasefusion.records.lines import Row
+from phasefusion.records.scorers import way_of_scoring
 from phasefusion.records.tables import (
     _file_of,
     replacing,
@@ -31,20 +32,12 @@ from phasefusion.records.tables import (
 
 #: Fields that are kept; ids may be hashed. What is not named here is left out, also
 #: fields that this version does not know.
-KEPT: tuple[str, ...] = (
-    *("question_id", "benchmark", "video_id", "n_options", "gold", "arm", "shifted"),
-    *("budget", "n_phases", "origin", "phase", "phase_index", "n_frames"),
-    *("duration_s", "frame_indices", "frame_times_s", "damaged_frames"),
-    *(
-        "video_problem",
-        "same_options",
-        "order",
-        "logprobs",
-        "answer",
-        "path",
-        "option_mass",
-    ),
-    *("seconds", "decode_seconds", "invalid"),
+KEPT: tuple[str, ...] = tuple(
+    "question_id benchmark video_id n_options gold arm shifted "
+    "budget n_phases origin phase phase_index n_frames "
+    "duration_s frame_indices frame_times_s damaged_frames video_problem "
+    "same_options order logprobs answer path option_mass "
+    "seconds decode_seconds invalid".split()
 )
 #: Of the settings in run.json.
 _SETTINGS = ("protocol", "grid", "dense", "arms", "orders", "seed", "on_error")
@@ -90,9 +83,9 @@ def export_anonymous(
 
     Kept are ids and numbers, nothing else: no text that a model wrote, no reasons but
     their first word, no paths, no unknown fields, and of ``run.json`` the protocol, the
-    grids, the orders, the seed, versions, and what kind of model it was. Arms that an
-    importer has named, after files or columns, are "run 1", "run 2", ... by their first
-    passes. Names of benchmarks stay: give an import a public one.
+    grids, the orders, the seed, versions, what kind of model it was and how it scored.
+    Arms that an importer has named, after files or columns, are "run 1", "run 2", ...
+    by their first passes. Names of benchmarks stay: give an import a public one.
 
     Ids can be hashed with a salt, so that two exports with one salt can be joined and
     who does not have it cannot try ids. The tie rules of phasefusion depend on ids:
@@ -223,7 +216,10 @@ def _stripped_run(
             for one in kept["arms"]
             if isinstance(one, dict) and isinstance(one.get("arm"), str)
         ]
-    kept["scorer"] = {name: scorer[name] for name in _SCORER if name in scorer}
+    kept["scorer"] = {
+        **{name: scorer[name] for name in _SCORER if name in scorer},
+        **way_of_scoring(scorer),
+    }
     questions = run.get("questions") or {}
     return {
         "format": FORMAT,

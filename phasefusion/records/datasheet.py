@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._whole import replace_file
 from phasefusion._wording import counted, unwritten
 from phasefusion.errors import RecordError
 from phasefusion.records import _json, rules
@@ -18,6 +19,7 @@ from phasefusion.records.cache import sha256
 from phasefusion.records.columns import Passes, read_passes
 from phasefusion.records.files import RUN_FILE, passes_path, read_run
 from phasefusion.records.lines import PassLines
+from phasefusion.records.scorers import way_of_scoring
 
 FORMAT = 1
 _MAX_ROWS = 40
@@ -64,7 +66,7 @@ class Datasheet:
             else self.to_markdown().encode()
         )
         try:
-            path.write_bytes(data)
+            replace_file(path, data)
         except OSError as error:
             raise RecordError(unwritten(path, error)) from error
 
@@ -336,12 +338,16 @@ def _made(run: Mapping[str, Any]) -> dict[str, Any]:
     scorer = settings.get("scorer") or {}
     return {
         "settings": {name: settings[name] for name in _MADE if name in settings},
-        "scorer": {name: scorer[name] for name in _SCORER if name in scorer},
+        "scorer": {
+            **{name: scorer[name] for name in _SCORER if name in scorer},
+            **way_of_scoring(scorer),
+        },
         "versions": run.get("versions") or {},
         "questions": (run.get("questions") or {}).get("n"),
         "started": run.get("started"),
         "source": run.get("source"),
         "merged_from": run.get("merged_from"),
+        "same_scorer": run.get("same_scorer"),
         "anonymous": bool(run.get("anonymous")),
     }
 
@@ -399,11 +405,8 @@ def _made_lines(made: Mapping[str, Any]) -> list[str]:
     facts: dict[str, Any] = {}
     for part in ("settings", "scorer", "versions"):
         facts |= {f"{part}: {name}": value for name, value in made[part].items()}
-    facts |= {
-        name: made[name]
-        for name in ("questions", "started", "source", "merged_from", "anonymous")
-        if made[name]
-    }
+    names = "questions started source merged_from same_scorer anonymous".split()
+    facts |= {name: made[name] for name in names if made[name]}
     return [f"- {_cell(name)}: {_cell(value)}" for name, value in facts.items()]
 
 

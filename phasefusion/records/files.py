@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from phasefusion._whole import replace_file
 from phasefusion.errors import RecordError
 from phasefusion.records import _json
 from phasefusion.records.lines import PassLines
@@ -22,6 +23,11 @@ FIXED = ("settings", "versions")
 ARMS = ("single", "phase", "union", "dense")
 #: The protocol of runs that an importer has made, and whose arms it has named.
 IMPORTED = "imported"
+#: Stands for the protocol of passes without run.json, which nothing else names.
+RECORDED = "recorded"
+
+#: Where the hash of a scorer's code is, in the settings.
+SOURCE = "scorer.source"
 
 #: Settings that the derived list of arms follows from.
 _MAKE_ARMS = ("protocol", "grid", "dense")
@@ -67,14 +73,20 @@ def read_run(folder: str | Path) -> dict[str, Any]:
     FileNotFoundError
         If there is no such run.
     RecordError
-        If the file is not what this version writes.
+        If a file is given in place of a folder, or ``run.json`` is not what this
+        version writes.
     """
     path = Path(folder) / RUN_FILE
     try:
         data = _json.loads(path.read_bytes())
     except FileNotFoundError:
         raise FileNotFoundError(
-            errno.ENOENT, "no run here: there is no run.json", str(folder)
+            errno.ENOENT, f"no run here: there is no {RUN_FILE}", str(folder)
+        ) from None
+    except NotADirectoryError:
+        raise RecordError(
+            f"{folder}: is a file; give the run folder, in which {RUN_FILE} says how "
+            f"the passes were made (report reads a {PASSES_FILE} alone as well)"
         ) from None
     except ValueError as error:
         raise RecordError(f"{path}: not JSON: {error}") from None
@@ -84,6 +96,34 @@ def read_run(folder: str | Path) -> dict[str, Any]:
             f"{path}: has format {found!r}; this version reads format {FORMAT}"
         )
     return data
+
+
+def described_run(path: str | Path) -> dict[str, Any]:
+    """Read ``run.json`` of a run folder or pass file, which may have none.
+
+    Parameters
+    ----------
+    path : str or Path
+        The run folder, or a pass file. The ``passes.jsonl`` of a run folder is of that
+        run.
+
+    Returns
+    -------
+    dict
+        As `read_run`; of passes alone, settings that name no grid and no seed.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there are no passes either.
+    RecordError
+        If ``run.json`` is there and is not what this version writes.
+    """
+    path = Path(path)
+    folder = path.parent if path.name == PASSES_FILE and path.is_file() else path
+    if (folder / RUN_FILE).exists() or not passes_path(path).is_file():
+        return read_run(folder)
+    return {"format": FORMAT, "settings": {"protocol": RECORDED}}
 
 
 def iter_passes(folder: str | Path) -> Iterator[dict[str, Any]]:
@@ -157,13 +197,20 @@ def _cut(text: str, same: int = 0) -> str:
     )
 
 
-def changes(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def changes(
+    recorded: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    *,
+    same_scorer: bool = False,
+) -> list[str]:
     """Explain what keeps a run from going on with other settings.
 
     Parameters
     ----------
     recorded, wanted : mapping
         ``run.json`` as it is and as it would be.
+    same_scorer : bool, default False
+        Whether another hash of the scorer's code is none.
 
     Returns
     -------
@@ -181,8 +228,10 @@ def changes(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]
         found.pop("arms", None)
     if "questions_sha256" in found:
         found["questions_sha256"] = _question_changes(recorded, wanted)
-    if "scorer.source" in found:
-        found["scorer.source"] += _OTHER_CODE
+    if same_scorer:
+        found.pop(SOURCE, None)
+    if SOURCE in found:
+        found[SOURCE] += _OTHER_CODE
     return list(found.values())
 
 
@@ -221,12 +270,7 @@ def dump(value: Any) -> bytes:
 
 def write_whole(path: Path, value: Any) -> None:
     """Replace a file so that a crash leaves the old one or the new one."""
-    temporary = path.with_suffix(".tmp")
-    with open(temporary, "wb") as file:
-        file.write(_json.dumps(value, indent=True) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    replace_file(path, _json.dumps(value, indent=True) + b"\n")
     folder_fd = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder_fd)

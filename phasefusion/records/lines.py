@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -13,6 +14,8 @@ from phasefusion.records import _json
 #: A line of more bytes is refused before it is parsed.
 MAX_LINE_BYTES = 100_000_000
 _BLOCK_BYTES = 1 << 20
+#: Longer than it takes to append a line.
+_APPEND_S = 0.02
 _BOM = b"\xef\xbb\xbf"
 
 Row: TypeAlias = dict[str, Any]
@@ -91,6 +94,11 @@ class PassLines:
             else:
                 yield range(number, number + len(rows)), rows
 
+    def numbered_rows(self) -> Iterator[tuple[int, Row]]:
+        """Yield every pass after the number of its line; raises as `rows`."""
+        for numbers, rows in self.rows():
+            yield from zip(numbers, rows, strict=True)
+
     def _one_by_one(
         self, number: int, lines: Sequence[bytes]
     ) -> tuple[list[int], list[Row]]:
@@ -149,13 +157,25 @@ class PassLines:
         return data
 
     def warn_torn(self, action: str) -> None:
-        """Say that a crash has cut the last line, if so, and what happens to it."""
-        if self.torn_bytes:
+        """Say that a crash has cut the last line, if so, and what happens to it.
+
+        A line that somebody is writing just now is not torn.
+        """
+        if self.torn_bytes and (self._complete_last or not self._is_growing()):
             warn(
                 f"{self.path}: the last line ({self.torn_bytes} bytes) was cut short "
                 f"by a crash and is {action}",
                 RecordWarning,
             )
+
+    def _is_growing(self) -> bool:
+        """Whether the file changes: a line takes far less time than this waits."""
+        seen_bytes = self.whole_bytes + self.torn_bytes
+        time.sleep(_APPEND_S)
+        try:
+            return self.path.stat().st_size != seen_bytes
+        except OSError:
+            return False
 
 
 def parse_line(line: bytes) -> Any:

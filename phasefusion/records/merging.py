@@ -15,6 +15,7 @@ from phasefusion.records.files import (
     FIXED,
     PASSES_FILE,
     RUN_FILE,
+    SOURCE,
     PassKey,
     differences,
     pass_key,
@@ -38,6 +39,8 @@ _NO_EVIDENCE = ("seconds", "decode_seconds", "source")
 _OF_ITEM = ("n_options", "gold")
 #: Settings in which parts of one run differ.
 _OF_PART = ("questions_sha256",)
+#: Of a scorer's description, the hash of its code.
+_HASH = SOURCE.rpartition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,11 @@ class Merged(Result):
 
 
 def merge(
-    sources: Sequence[str | Path], out: str | Path, *, keep: Keep | None = None
+    sources: Sequence[str | Path],
+    out: str | Path,
+    *,
+    keep: Keep | None = None,
+    same_scorer: bool = False,
 ) -> Merged:
     """Merge runs into one, the passes of one source after those of the one before.
 
@@ -113,6 +120,10 @@ def merge(
     out : str or Path
         A run folder to make, or a ``.jsonl`` file.
     keep : {"first", "last"}, optional
+    same_scorer : bool, default False
+        Whether runs whose scorers differ in the hash of their code alone are of one
+        scorer. The merged ``run.json`` has the hash of the first, or last, and those of
+        all under ``same_scorer``.
 
     Returns
     -------
@@ -131,7 +142,7 @@ def merge(
     target = out if out.suffix == ".jsonl" else out / PASSES_FILE
     if target.exists():
         raise RecordError(f"{target}: is there already; choose another name")
-    index = _Index(keep)
+    index = _Index(keep, same_scorer)
     runs = [index.add_file(number, path) for number, path in enumerate(paths)]
     run = index.merge_runs(paths, runs)
     is_stopped = index.has_items or (index.n_conflicts and keep is None)
@@ -152,8 +163,9 @@ def merge(
 class _Index:
     """Where every pass is, and what contradicts what."""
 
-    def __init__(self, keep: Keep | None) -> None:
+    def __init__(self, keep: Keep | None, same_scorer: bool) -> None:
         self.keep = keep
+        self.same_scorer = same_scorer
         #: (number of the file, line) of the pass that is written, by key.
         self.winner: dict[PassKey, tuple[int, int]] = {}
         self.n_identical = 0
@@ -222,7 +234,7 @@ class _Index:
             (p, run) for p, run in zip(paths, runs, strict=True) if run is not None
         ]
         for path, run in known[1:]:
-            fields = differences(_settings(known[0][1]), _settings(run))
+            fields = differences(self._settings(known[0][1]), self._settings(run))
             if fields:
                 self.n_conflicts += 1
                 self._other.append(
@@ -238,12 +250,18 @@ class _Index:
             return None
         chosen = runs[-1 if self.keep == "last" else 0]
         assert chosen is not None
-        merged = [
-            {"run": path.name, "passes_sha256": _sha256(_file_of(path))}
-            for path in paths
-        ]
         questions = _questions([run for _, run in known])
-        return chosen | {"questions": questions, "merged_from": merged}
+        return chosen | {"questions": questions} | made_of(known)
+
+    def _settings(self, run: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a run must keep from its first pass to its last."""
+        found: dict[str, Any] = {}
+        for part in FIXED:
+            if isinstance(run.get(part), dict):
+                found |= {k: v for k, v in run[part].items() if k not in _OF_PART}
+        if self.same_scorer and isinstance(found.get("scorer"), dict):
+            found["scorer"] = {k: v for k, v in found["scorer"].items() if k != _HASH}
+        return found
 
     def described(self, paths: Sequence[Path]) -> list[Conflict]:
         """Name the differences of passes, which takes reading their lines again."""
@@ -299,12 +317,24 @@ def _digest(row: Row) -> bytes:
     return hashlib.blake2b(text, digest_size=16).digest()
 
 
-def _settings(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run must keep from its first pass to its last."""
-    found: dict[str, Any] = {}
-    for part in FIXED:
-        if isinstance(run.get(part), dict):
-            found |= {k: v for k, v in run[part].items() if k not in _OF_PART}
+def made_of(runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> dict[str, Any]:
+    """Return what run.json says of the runs that one was made of.
+
+    Of scorers whose code differs, the hashes of all.
+    """
+    found: dict[str, Any] = {
+        "merged_from": [
+            {"run": path.name, "passes_sha256": _sha256(_file_of(path))}
+            for path, _ in runs
+        ]
+    }
+    scorers = [(run.get("settings") or {}).get("scorer") for _, run in runs]
+    hashes = [one.get(_HASH) if isinstance(one, dict) else None for one in scorers]
+    if any(one != hashes[0] for one in hashes):
+        found["same_scorer"] = [
+            {"run": path.name, _HASH: one}
+            for (path, _), one in zip(runs, hashes, strict=True)
+        ]
     return found
 
 

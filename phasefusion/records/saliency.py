@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from phasefusion._wording import counted
 from phasefusion.errors import RecordError
+from phasefusion.records.appending import Appender, lock
 from phasefusion.records.files import dump
-from phasefusion.records.lines import PassLines
+from phasefusion.records.lines import PassLines, Row
 
 SALIENCY_FILE = "saliency.jsonl"
 #: Fields that every line has.
@@ -63,18 +61,18 @@ def read_saliency(folder: str | Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     lines = PassLines(path)
-    found = {saliency_key(row)[:6]: row for row in _checked(path, lines)}
+    rows = _checked(path, lines.numbered_rows())
+    found = {saliency_key(row)[:6]: row for row in rows}
     lines.warn_torn("left out")
     return list(found.values())
 
 
-def _checked(path: Path, lines: PassLines) -> Iterator[dict[str, Any]]:
-    for numbers, rows in lines.rows():
-        for number, row in zip(numbers, rows, strict=True):
-            problem = _problem(row)
-            if problem:
-                raise RecordError(f"{path}, line {number}: {problem}")
-            yield row
+def _checked(path: Path, rows: Iterable[tuple[int, Row]]) -> Iterator[Row]:
+    for number, row in rows:
+        problem = _problem(row)
+        if problem:
+            raise RecordError(f"{path}, line {number}: {problem}")
+        yield row
 
 
 def _problem(row: Mapping[str, Any]) -> str:
@@ -101,7 +99,7 @@ def _problem(row: Mapping[str, Any]) -> str:
     return ""
 
 
-class SaliencyWriter:
+class SaliencyWriter(Appender):
     """Append lines to the file of a run; the only one who does so at a time.
 
     A line is written by one system call, so that a crash can tear the last one only;
@@ -124,11 +122,10 @@ class SaliencyWriter:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self.path = Path(folder) / SALIENCY_FILE
+        super().__init__(Path(folder) / SALIENCY_FILE)
         self.done: set[SaliencyKey] = set()
-        self._fd = -1
         try:
-            self._open()
+            self._open_alone()
         except OSError as error:
             self.close()
             raise self._not_written(error) from error
@@ -136,20 +133,14 @@ class SaliencyWriter:
             self.close()
             raise
 
-    def _open(self) -> None:
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    def _open_alone(self) -> None:
+        self._open()
+        if not lock(self._fd):
             raise RecordError(
                 f"{self.path}: another process is writing it; wait for it to end"
-            ) from None
-        lines = PassLines(self.path, complete_last=True)
-        self.done = {saliency_key(row) for row in _checked(self.path, lines)}
-        self._end_bytes = lines.whole_bytes
-        if lines.torn_bytes:
-            lines.warn_torn("made again")
-            os.ftruncate(self._fd, self._end_bytes)
+            )
+        rows = _checked(self.path, self._whole_rows())
+        self.done = {saliency_key(row) for row in rows}
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Write one line.
@@ -163,34 +154,8 @@ class SaliencyWriter:
         problem = _problem(row)
         if problem:
             raise RecordError(f"{self.path}: a line that {problem}")
-        try:
-            n_written = os.write(self._fd, line)
-            while n_written < len(line):  # a full disk takes what fits, then refuses
-                n_written += os.write(self._fd, line[n_written:])
-        except OSError as error:
-            os.ftruncate(self._fd, self._end_bytes)
-            raise self._not_written(error) from error
-        self._end_bytes += len(line)
+        self._append_line(line)
         self.done.add(saliency_key(row))
 
-    def _not_written(self, error: OSError) -> RecordError:
-        return RecordError(f"{self.path}: cannot be written: {error.strerror}")
-
-    def close(self) -> None:
-        """Force everything to disk and let others write; safe to call twice."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            with contextlib.suppress(OSError):  # append has reported a full disk
-                os.fsync(fd)
-            os.close(fd)
-
-    def __enter__(self) -> SaliencyWriter:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
+    def _n_lines(self) -> str:
+        return counted(len(self.done), "line")

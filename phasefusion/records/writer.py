@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from phasefusion._checks import warn
-from phasefusion._wording import counted, unwritten
+from phasefusion._wording import counted, encodable, unwritten
 from phasefusion.errors import RecordError, RecordWarning
 from phasefusion.records import _json
+from phasefusion.records.appending import Appender, lock_run
 from phasefusion.records.files import (
     FORMAT,
     LOCK_FILE,
@@ -27,14 +25,18 @@ from phasefusion.records.files import (
     read_run,
     write_whole,
 )
-from phasefusion.records.lines import PassLines
 
 _FSYNC_EVERY_S = 1.0
 #: Names of files that are shown of a folder that has others.
 _SHOWN = 3
 
 
-class RunWriter:
+def _is_text(text: str) -> bool:
+    """Whether what is read again from a file is the same."""
+    return text == encodable(text)
+
+
+class RunWriter(Appender):
     """Append passes to a run folder; the only one who does so at a time.
 
     A line is written by one system call to a file opened for appending, so that a
@@ -79,19 +81,16 @@ class RunWriter:
         fsync_every_s: float = _FSYNC_EVERY_S,
     ) -> None:
         self.folder = Path(folder)
-        self.path = self.folder / PASSES_FILE
+        super().__init__(self.folder / PASSES_FILE)
         self.done: set[PassKey] = set()
         self.n_phases: dict[tuple[Any, ...], int] = {}
         self.n_answered = 0
         self.reason = ""
         self._fsync_every_s = fsync_every_s
         self._last_fsync_s = time.monotonic()
-        self._passes_fd = -1
         self._lock_fd = -1
-        self._end_bytes = 0
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._take_lock()
+            self._lock_fd = lock_run(self.folder)
             self._open_run(description)
             self._open_passes()
         except OSError as error:
@@ -100,20 +99,6 @@ class RunWriter:
         except BaseException:
             self.close()
             raise
-
-    def _take_lock(self) -> None:
-        path = self.folder / LOCK_FILE
-        self._lock_fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(self._lock_fd, 64).decode(errors="replace").strip()
-            raise RecordError(
-                f"{self.folder}: process {owner or 'unknown'} is writing this run; "
-                "wait for it to end, or choose another folder"
-            ) from None
-        os.ftruncate(self._lock_fd, 0)
-        os.pwrite(self._lock_fd, f"{os.getpid()}\n".encode(), 0)
 
     def _open_run(self, description: Mapping[str, Any]) -> None:
         """Write run.json, or compare with the one of the run that is continued."""
@@ -150,21 +135,14 @@ class RunWriter:
 
     def _open_passes(self) -> None:
         """Find the passes that are there; cut off a last line that is torn."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-        self._passes_fd = os.open(self.path, flags, 0o644)
-        lines = PassLines(self.path, complete_last=True)
-        for numbers, rows in lines.rows():
-            for number, row in zip(numbers, rows, strict=True):
-                try:
-                    self._add(pass_key(row), row)
-                except (KeyError, TypeError, ValueError) as error:
-                    raise RecordError(
-                        f"{self.path}, line {number}: not a pass: {error!r}"
-                    ) from None
-        self._end_bytes = lines.whole_bytes
-        if lines.torn_bytes:
-            lines.warn_torn("made again")
-            os.ftruncate(self._passes_fd, self._end_bytes)
+        self._open()
+        for number, row in self._whole_rows():
+            try:
+                self._add(pass_key(row), row)
+            except (KeyError, TypeError, ValueError) as error:
+                raise RecordError(
+                    f"{self.path}, line {number}: not a pass: {error!r}"
+                ) from None
 
     def _add(self, key: PassKey, record: Mapping[str, Any]) -> None:
         self.n_phases[key[:4]] = int(record["n_phases"])
@@ -191,55 +169,26 @@ class RunWriter:
         """
         for record in records:
             key = pass_key(record)
+            if not _is_text("".join(key[:3])):
+                raise RecordError(
+                    f"{self.path}: pass {key} cannot be written: its benchmark, "
+                    "question_id or arm holds half of a surrogate pair; give it a name "
+                    "that is text"
+                )
             if key in self.done:
                 raise RecordError(f"{self.path}: pass {key} is recorded already")
             self._append_line(dump(record))
             self._add(key, record)
         if time.monotonic() - self._last_fsync_s >= self._fsync_every_s:
             self._fsync()
+            self._last_fsync_s = time.monotonic()
 
-    def _append_line(self, line: bytes) -> None:
-        try:
-            n_written = os.write(self._passes_fd, line)
-            while n_written < len(line):  # a full disk takes what fits, then refuses
-                n_written += os.write(self._passes_fd, line[n_written:])
-        except OSError as error:
-            os.ftruncate(self._passes_fd, self._end_bytes)
-            raise self._not_written(error) from error
-        self._end_bytes += len(line)
-
-    def _fsync(self) -> None:
-        try:
-            os.fsync(self._passes_fd)
-        except OSError as error:
-            raise self._not_written(error) from error
-        self._last_fsync_s = time.monotonic()
-
-    def _not_written(self, error: OSError) -> RecordError:
-        return RecordError(
-            f"{self.path}: cannot be written: {error.strerror}. The "
-            f"{len(self.done)} passes in it are whole. Make room (or raise the file "
-            "size limit) and start the same command again: it goes on from there"
-        )
+    def _n_lines(self) -> str:
+        return counted(len(self.done), "pass", "passes")
 
     def close(self) -> None:
         """Force everything to disk and let others write; safe to call twice."""
-        passes_fd, self._passes_fd = self._passes_fd, -1
+        super().close()
         lock_fd, self._lock_fd = self._lock_fd, -1
-        if passes_fd >= 0:
-            with contextlib.suppress(OSError):  # append has reported a full disk
-                os.fsync(passes_fd)
-            os.close(passes_fd)
         if lock_fd >= 0:
             os.close(lock_fd)
-
-    def __enter__(self) -> RunWriter:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

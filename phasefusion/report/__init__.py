@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from phasefusion._results import plain_text
+from phasefusion._whole import replace_file, replace_text
 from phasefusion._wording import counted, unwritten
 from phasefusion.errors import RecordError
-from phasefusion.records import iter_passes, read_passes, read_run
-from phasefusion.records.files import IMPORTED
+from phasefusion.records import _json as records_json
+from phasefusion.records import iter_passes, read_passes
+from phasefusion.records.files import IMPORTED, described_run
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -92,8 +94,8 @@ class Report:
         paths = folder / JSON_FILE, folder / MARKDOWN_FILE
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            paths[0].write_bytes(self._json())
-            paths[1].write_text(self.to_markdown(), encoding="utf-8")
+            replace_file(paths[0], self._json())
+            replace_text(paths[1], self.to_markdown())
         except OSError as error:
             raise RecordError(unwritten(folder, error)) from error
         return paths
@@ -108,7 +110,7 @@ class Report:
         run : Run, str or Path
             The run that this is the report of.
         folder : str or Path, optional
-            Where the page goes; the run folder by default.
+            Where the page goes; the folder of the passes by default.
         **options
             ``questions``, ``n_strips`` and ``inline_bytes`` of
             `phasefusion.report.html.write_html`, which also says what is raised.
@@ -123,10 +125,8 @@ class Report:
         return write_html(where, self.numbers, folder, **options)
 
     def _json(self) -> bytes:
-        return orjson.dumps(
-            self.numbers | {"timing": self.timing},
-            option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE,
-        )
+        numbers = self.numbers | {"timing": self.timing}
+        return records_json.dumps(numbers, indent=True) + b"\n"
 
     def __rich__(self) -> RenderableType:
         from phasefusion.report.text import render
@@ -157,7 +157,8 @@ def report(run: Any, *, against: Any = None) -> Report:
     Parameters
     ----------
     run : Run, str or Path
-        What `evaluate` returned, or a run folder.
+        What `evaluate` returned, a run folder, or a file of passes. Without run.json
+        the protocol is "recorded", and the report names no grid.
     against : Run, str or Path, optional
         Another run: what was set, installed and asked differently there, and its main
         numbers beside those of this one.
@@ -188,7 +189,7 @@ def _read(run: Any) -> tuple[dict[str, Any], Passes, dict[str, Any]]:
     from phasefusion.report.table import build
 
     folder = Path(getattr(run, "path", run))
-    described = read_run(folder)
+    described = described_run(folder)
     passes = read_passes(folder)
     if not len(passes):
         raise RecordError(f"{folder}: holds no passes yet; there is nothing to report")
@@ -206,7 +207,7 @@ def numbers_of(
     folder : Path
         The run folder, or its pass file.
     run : mapping
-        ``run.json``.
+        ``run.json``, or what stands for it.
     passes : Passes
     table : Table
         The same passes by item.

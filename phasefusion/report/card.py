@@ -8,7 +8,8 @@ from typing import Any
 
 from phasefusion.grid import PhaseGrid
 from phasefusion.records import ARMS as RECORDED
-from phasefusion.report.scored import scoring_sentences, shows_options
+from phasefusion.records.scorers import shows_options
+from phasefusion.report.scored import scoring_sentences
 
 _ORIGINS = {
     Fraction(0): "left endpoints",

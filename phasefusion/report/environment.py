@@ -247,6 +247,12 @@ def _said(questions: Mapping[str, int] | None) -> str:
 
 def _judged(found: Mapping[str, Any]) -> str:
     """Say how far the numbers can be compared, and warn of a gain that is none."""
+    questions = found["questions"]
+    if questions is not None and not questions["same"]:
+        return (
+            "No question is the same in both runs, so the numbers say nothing about a "
+            "change."
+        )
     notes = []
     by_name = {one["measure"]: one["this"] - one["other"] for one in found["measures"]}
     gain = by_name[_MEASURES["accuracy"]]
@@ -256,7 +262,6 @@ def _judged(found: Mapping[str, Any]) -> str:
             f"Accuracy rose and {' and '.join(lost)} fell: the gain may be one on "
             "these frames and orders alone."
         )
-    questions = found["questions"]
     if questions is None or set(questions.values()) != {questions["same"], 0}:
         notes.append("These are not the same questions throughout.")
     other, this = found["scored"]

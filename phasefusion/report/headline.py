@@ -113,11 +113,18 @@ def _ties(numbers: Mapping[str, Any]) -> str:
 
 
 def _little_mass(numbers: Mapping[str, Any]) -> str:
-    """Say that the model would answer something else; texts have little anyway."""
+    """Say that the model would answer something else; texts have little anyway.
+
+    So it is with arms that score texts, and of no video there is nothing to say.
+    """
     if numbers["card"]["score"] not in (None, "letter"):
         return ""
     median = min(
-        (values["median"] for values in numbers["option_mass"].values()),
+        (
+            values["median"]
+            for values in numbers["option_mass"].values()
+            if values["prompt"] == "letters"
+        ),
         default=math.nan,
     )
     if not median < LITTLE_MASS:
@@ -183,23 +190,28 @@ def _one_option(items: Mapping[str, Any]) -> str:
 
 
 def missing_sentence(items: Mapping[str, Any]) -> str:
-    """Say how many passes are missing and the reason most have; empty for none."""
+    """Say how many passes are missing and the two reasons most have; empty for none."""
     if not items["missing_passes"]:
         return ""
     first, *others = items["missing_reasons"]
-    reason = " ".join(first["reason"].split())
-    if len(reason) > _MAX_REASON:
-        reason = reason[: _MAX_REASON - 3] + "..."
-    often = ""
-    if others:
-        often = f"most often ({first['n']} times) "
-        if first["n"] == 1:
-            often = f"for {1 + len(others)} different reasons, such as "
+    said = _reason(first)
+    if others and first["n"] == 1:
+        said = f"for {1 + len(others)} different reasons, such as {said}"
+    elif others:
+        said = f"most often ({first['n']} times) {said}; then "
+        said += f"({counted(others[0]['n'], 'time')}) {_reason(others[0])}"
+    if others[1:] and first["n"] > 1:
+        said += f"; and for {counted(len(others) - 1, 'other reason')}"
     n = items["missing_passes"]
     return (
         f"{n} of {counted(items['passes'], 'pass', 'passes')} "
-        f"{'is' if n == 1 else 'are'} missing: {often}{reason}"
+        f"{'is' if n == 1 else 'are'} missing: {said}"
     )
+
+
+def _reason(one: Mapping[str, Any]) -> str:
+    reason = " ".join(one["reason"].split())
+    return reason if len(reason) <= _MAX_REASON else reason[: _MAX_REASON - 3] + "..."
 
 
 def _few_left(items: Mapping[str, Any]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from phasefusion.records.scorers import shows_options
+
 #: Share of tied passes from which agreement is that of the tie rule.
 MANY_TIES = 0.1
 #: Median probability of all options together below which it is said.
@@ -14,26 +16,6 @@ _TEXTS = {
     "text": "the sum over the tokens of a text",
     "text-normalised": "the mean over the tokens of a text",
 }
-
-
-def shows_options(scorer: Mapping[str, Any]) -> bool:
-    """Whether the prompt of a run shows the options, so that their order can matter.
-
-    Parameters
-    ----------
-    scorer : mapping
-        What identifies the scorer in run.json.
-
-    Examples
-    --------
-    >>> shows_options({"score": "text", "prompt": {"text": "{question} Briefly."}})
-    False
-    """
-    prompt = scorer.get("prompt")
-    shown = True
-    if scorer.get("score") in _TEXTS and isinstance(prompt, Mapping):
-        shown = "{options}" in str(prompt.get("text", "{options}"))
-    return bool(scorer.get("shows_options", shown))
 
 
 def scoring_sentences(scorer: Mapping[str, Any]) -> list[str]:
@@ -56,10 +38,12 @@ def scoring_sentences(scorer: Mapping[str, Any]) -> list[str]:
             f"Texts of the options were scored, not letters ({_TEXTS[score]}); {where}."
         )
     if scorer.get("prior") is not None:
-        what = "without the video" if scorer["prior"] == "blind" else scorer["prior"]
+        what = f"another prompt ({scorer['prior']})"
+        if scorer["prior"] == "blind":
+            what = "the same prompt without the video"
         found.append(
-            f"Prior: the scores of the same prompt {what} were subtracted, so these "
-            "are not the model's own probabilities."
+            f"Prior: the scores of {what} were subtracted, so these are not the "
+            "model's own probabilities."
         )
     if scorer.get("timestamps") == "frozen":
         found.append("The model was told the same frame times in every phase.")

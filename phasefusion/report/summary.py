@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from phasefusion.grid import PhaseGrid
 from phasefusion.records import ARMS as RECORDED
 from phasefusion.records import Passes
+from phasefusion.records.scorers import shows_options
 from phasefusion.report.card import sampling_card
 from phasefusion.report.environment import environment
 from phasefusion.report.items import (
@@ -22,7 +23,7 @@ from phasefusion.report.items import (
     contributions,
     without_orders,
 )
-from phasefusion.report.scored import MANY_TIES, shows_options
+from phasefusion.report.scored import MANY_TIES
 from phasefusion.report.stated import stated_answers
 from phasefusion.report.table import Table
 from phasefusion.stats import (
@@ -85,7 +86,7 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "margins_nats": _margins(table, columns.arms),
         "cost": _cost(settings, columns.arms),
         "ties": _ties(table, columns.arms),
-        "option_mass": _option_mass(passes),
+        "option_mass": _option_mass(passes, settings),
         "letters": _letters(passes, table) if shown else {},
         "by_type": _by_type(table, columns, everywhere),
         "card": sampling_card(run),
@@ -494,8 +495,12 @@ def _tied(table: Table) -> float:
     """Share of the passes themselves of which a tie rule chose the answer."""
     there = np.arange(table.order.shape[1]) < table.n_orders[:, None]
     there &= (table.n_options > 1)[:, None]
-    own = [out for (arm, _), out in table.arms.items() if arm not in ("fusion", "vote")]
-    hits = [out.tied[there & (out.answer >= 0)] for out in own]
+    own = {  # by what they are: the single pass may be one of the phases
+        id(out): out
+        for (arm, _), out in table.arms.items()
+        if arm not in ("fusion", "vote")
+    }
+    hits = [out.tied[there & (out.answer >= 0)] for out in own.values()]
     each = np.concatenate(hits) if hits else np.empty(0)
     return float(each.mean()) if len(each) else math.nan
 
@@ -509,13 +514,20 @@ def _recorded_arms(passes: Passes) -> list[str]:
     return [arm for arm in dict.fromkeys((*RECORDED, *there)) if arm in there]
 
 
-def _option_mass(passes: Passes) -> Numbers:
+def _option_mass(passes: Passes, settings: Mapping[str, Any]) -> Numbers:
     """Probability that the model gives to the options together, by recorded arm."""
     found = {}
+    given = settings.get("arms")
+    prompts = {
+        arm.get("arm"): arm.get("prompt", "letters")
+        for arm in (given if isinstance(given, list) else [])
+        if isinstance(arm, dict)
+    }
     for arm in _recorded_arms(passes):
         mass = passes.option_mass[(passes.arm == arm) & ~np.isnan(passes.option_mass)]
         if len(mass):
             found[arm] = {
+                "prompt": prompts.get(arm, "letters"),
                 "median": float(np.median(mass)),
                 "min": float(mass.min()),
                 "below_half": float((mass < 0.5).mean()),

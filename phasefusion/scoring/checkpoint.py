@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from phasefusion._checks import warn
-from phasefusion._install import HUGGING_FACE
+from phasefusion._install import HUGGING_FACE, remedy
 from phasefusion.errors import (
     BackendUnavailableError,
     FallbackWarning,
@@ -28,6 +29,10 @@ from phasefusion.pixels import (
 from phasefusion.scoring.source import OWN_FAMILIES, json_file, one_line
 
 Pixels: TypeAlias = PatchSettings | PlaneSettings
+
+#: How transformers says that a library is lacking, and packages of another name.
+_LACKING = re.compile(r"requires the (?P<name>[\w-]+) library but it was not found")
+_PACKAGES = {"pytorch": "torch", "pil": "pillow"}
 
 
 def backend() -> tuple[Any, Any]:
@@ -84,6 +89,13 @@ def loading(source: str, what: str) -> Iterator[None]:
                 f"{source}: the {what} runs code that comes with the checkpoint; read "
                 "it and allow it with trust_remote_code=True, or take the model's "
                 "native form"
+            ) from error
+        lacking = _LACKING.search(str(error))
+        if lacking is not None:
+            name = lacking["name"].lower()
+            raise BackendUnavailableError(
+                f"{source}: the {what} needs {lacking['name']}, which is not "
+                f"installed; {remedy(_PACKAGES.get(name, name))}"
             ) from error
         raise ScoringError(
             f"{source}: the {what} cannot be loaded ({one_line(error)}); check that "
@@ -370,3 +382,12 @@ def origin(model: Any) -> tuple[dict[str, Any], Path | None]:
         {"path": path, "revision": revision},
         Path(path).resolve() if path is not None and is_local else None,
     )
+
+
+def refuse_pixels(*settings: object) -> None:
+    """Refuse pixel settings where a processor has its own."""
+    if any(setting is not None for setting in settings):
+        raise ScoringError(
+            "size, min_pixels, max_pixels and pixels are for frames prepared here; "
+            "where frames go through the processor, set its own size"
+        )

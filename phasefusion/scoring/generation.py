@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._results import Result
 from phasefusion.errors import ScoringError
+from phasefusion.frames import Device
 from phasefusion.scoring.batching import is_out_of_memory
 from phasefusion.scoring.checkpoint import backend
 from phasefusion.scoring.gathering import decoded
@@ -38,8 +39,8 @@ class GeneratedAnswers(Result):
     """What a model wrote under M option orders and S frame phases.
 
     A scorer may return it in place of `OptionScores`. Which option a text chooses is
-    told by `phasefusion.parse_answer` alone; the text is kept with the pass. Without
-    posteriors there is no fusion, and a vote of the phases stands in its place.
+    told by `phasefusion.parse_answer`, unless its place is given; the text is kept.
+    Without posteriors there is no fusion, and a vote of the phases stands in its place.
 
     Parameters
     ----------
@@ -50,6 +51,10 @@ class GeneratedAnswers(Result):
     pass_notes : mapping of (int, int) to str
         The same of single passes, by phase and order, such as why a text is None. They
         are kept with the pass, so none may say where in the call it was.
+    places : mapping of (int, int) to int
+        By phase and order, the place of the option that was chosen, 0 for the first
+        that was shown, of passes where that is known for certain. Their texts are kept
+        and not read.
 
     Raises
     ------
@@ -65,6 +70,7 @@ class GeneratedAnswers(Result):
     texts: Sequence[Sequence[str | None]]
     notes: tuple[str, ...] = ()
     pass_notes: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    places: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.texts, str) or any(isinstance(r, str) for r in self.texts):
@@ -279,6 +285,11 @@ class HFGenerationScorer:
     ) -> tuple[int, int] | None:
         """Return the size at which the model looks at frames; see `HFOptionScorer`."""
         return self._scorer.frame_size(height_px, width_px, n_frames)
+
+    @property
+    def frames_device(self) -> Device:
+        """Where frames are resized."""
+        return self._scorer.frames_device
 
     def pinned(self, n_frames: int) -> HFGenerationScorer:
         """Return the scorer with frame sizes as for clips of `n_frames`."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion.errors import ScoringError
+from phasefusion.frames import Device
 from phasefusion.scoring.checkpoint import (
     Pixels,
     backend,
@@ -22,6 +23,7 @@ from phasefusion.scoring.checkpoint import (
     loading,
     origin,
     own_pixels,
+    refuse_pixels,
     torch_dtype,
     unpack,
     usable_device,
@@ -119,6 +121,9 @@ class HFOptionScorer:
         Let frames go through the processor, as a video or as pictures, also where the
         family is known. By default other models get a video where their processor
         takes one.
+    frames_device : {"cpu", "cuda", "auto"}, default "cpu"
+        Where frames are resized, here and by `evaluate` as it decodes; the scores are
+        the same. Frames that go through a processor are resized by that.
     device : str or torch.device, optional
         Where to move the model; default: where it is.
     batch_size : int, optional
@@ -167,6 +172,7 @@ class HFOptionScorer:
         pixels: Pixels | None = None,
         pixel_frames: int | None = None,
         frames_as: FramesAs | None = None,
+        frames_device: Device = "cpu",
         device: Any = None,
         batch_size: int | None = None,
         prior: Literal["blind"] | None = None,
@@ -177,6 +183,7 @@ class HFOptionScorer:
         _check_choice("letter_variants", letter_variants, ("sum", "in-context"))
         _check_choice("timestamps", timestamps, ("true", "frozen"))
         _check_choice("frames_as", frames_as, (None, "video", "images"))
+        _check_choice("frames_device", frames_device, get_args(Device))
         if pixel_frames is not None and pixel_frames < 1:
             raise ScoringError(f"pixel_frames is {pixel_frames}; it must be at least 1")
         check_model(model)
@@ -186,12 +193,13 @@ class HFOptionScorer:
             pixels = own_pixels(model, processor, pixels, wanted)
             family = own_family(model, tokenizer, pixels)
         else:
-            _refuse_pixels(*wanted, pixels)
+            refuse_pixels(*wanted, pixels)
             family = through_processor(model, processor, frames_as)
             if getattr(processor, "chat_template", None):
                 template = None  # it may have another one for videos
         family.template = family.template or template
         family.pixel_frames = pixel_frames
+        family.frames_device = frames_device
         check_vocabulary(model, tokenizer)
         prompt = _checked_prompt(prompt, score)
         self._prior = prior
@@ -472,6 +480,11 @@ class HFOptionScorer:
         """
         return self._family.frame_size(height_px, width_px, n_frames)
 
+    @property
+    def frames_device(self) -> Device:
+        """Where frames are resized."""
+        return self._family.frames_device
+
     def pinned(self, n_frames: int) -> HFOptionScorer:
         """Return the scorer with frame sizes as for clips of `n_frames`.
 
@@ -578,14 +591,6 @@ def _checked_prompt(prompt: PromptTemplate | str | None, score: Kind) -> PromptT
             f"{{letter}}; got {prompt.to_dict()}"
         )
     return prompt
-
-
-def _refuse_pixels(*settings: object) -> None:
-    if any(setting is not None for setting in settings):
-        raise ScoringError(
-            "size, min_pixels, max_pixels and pixels are for frames prepared here; "
-            "where frames go through the processor, set its own size"
-        )
 
 
 def _check_choice(name: str, value: object, allowed: Sequence[object]) -> None:

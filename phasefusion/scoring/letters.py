@@ -23,7 +23,9 @@ _LETTERED = re.compile(
     r"(?P<bare>[A-Za-z])(?:[.):]|、))\s*(?P<text>.*)",
     re.DOTALL,
 )
-_FIELD = re.compile(r"\{(question|options|letter|option)\}")
+#: A field of a template, or one in double braces, which stands for itself in single.
+_FIELD = re.compile(r"\{\{(?P<literal>\w+)\}\}|\{(?P<name>\w+)\}")
+_TEXT_FIELDS, _OPTION_FIELDS = ("question", "options"), ("letter", "option")
 
 LetterVariants = Literal["sum", "in-context"]
 
@@ -255,6 +257,7 @@ class PromptTemplate:
     text : str
         The user's turn: ``{question}`` once, and ``{options}`` where the option lines
         go. Without ``{options}`` no option is shown, which only text scoring can use.
+        ``{{word}}`` shows ``{word}`` to the model.
     option : str
         One option line: ``{letter}`` and ``{option}``.
     system : str, optional
@@ -263,7 +266,7 @@ class PromptTemplate:
     Raises
     ------
     ScoringError
-        If a field is missing.
+        If a field is missing, or one is none of these.
 
     Examples
     --------
@@ -282,23 +285,32 @@ class PromptTemplate:
     system: str | None = None
 
     def __post_init__(self) -> None:
-        if self.text.count("{question}") != 1 or self.text.count("{options}") > 1:
+        _check_fields("prompt text", self.text, _TEXT_FIELDS)
+        _check_fields("option line", self.option, _OPTION_FIELDS)
+        fields = _fields(self.text)
+        if fields.count("question") != 1 or fields.count("options") > 1:
             raise ScoringError(
                 f"prompt text {self.text!r} must hold {{question}} once and "
                 "{options} at most once"
             )
-        if "{option}" not in self.option:
+        if "option" not in _fields(self.option):
             raise ScoringError(f"option line {self.option!r} must hold {{option}}")
+        for name in _fields(self.system or ""):
+            if name in (*_TEXT_FIELDS, *_OPTION_FIELDS):
+                raise ScoringError(
+                    f"prompt system {self.system!r} holds {{{name}}}, and nothing is "
+                    "filled in there; put it in the text"
+                )
 
     @property
     def lists_options(self) -> bool:
         """Whether the options are part of the prompt."""
-        return "{options}" in self.text
+        return "options" in _fields(self.text)
 
     @property
     def lists_letters(self) -> bool:
         """Whether the options are shown with letters."""
-        return self.lists_options and "{letter}" in self.option
+        return self.lists_options and "letter" in _fields(self.option)
 
     def render(self, question: str, options: Sequence[str]) -> str:
         """Return the user's turn for options in the order of presentation.
@@ -334,11 +346,31 @@ def as_prompt(prompt: PromptTemplate | str) -> PromptTemplate:
     return prompt
 
 
-TEXT_PROMPT = PromptTemplate("{question}\nAnswer directly with a short phrase.")
+def _fields(template: str) -> list[str]:
+    """Names of the fields in a template, as often as they are there."""
+    return [one["name"] for one in _FIELD.finditer(template) if one["name"]]
+
+
+def _check_fields(what: str, template: str, known: Sequence[str]) -> None:
+    """Refuse a field that would be shown to the model as it stands."""
+    for name in _fields(template):
+        if name not in known:
+            names = " and ".join(f"{{{one}}}" for one in known)
+            raise ScoringError(
+                f"{what} {template!r} holds {{{name}}}, which is none of its fields "
+                f"{names}; to show it as it is, write {{{{{name}}}}}"
+            )
 
 
 def _fill(template: str, values: dict[str, str]) -> str:
-    return _FIELD.sub(lambda field: values.get(field[1], field[0]), template)
+    def filled(field: re.Match[str]) -> str:
+        literal: str | None = field["literal"]
+        return values[field["name"]] if literal is None else f"{{{literal}}}"
+
+    return _FIELD.sub(filled, template)
+
+
+TEXT_PROMPT = PromptTemplate("{question}\nAnswer directly with a short phrase.")
 
 
 def continuation(

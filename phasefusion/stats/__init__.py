@@ -37,6 +37,7 @@ from phasefusion.stats.calibration import (
     calibrate_adaptive,
 )
 from phasefusion.stats.clustered import ClusteredProportion, clustered_proportion
+from phasefusion.stats.columns import ColumnsBootstrap, columns_bootstrap
 from phasefusion.stats.consensus import (
     Consensus,
     TieRange,
@@ -180,6 +181,7 @@ __all__ = [
     "ClusteredProportion",
     "Cmh",
     "CochranQ",
+    "ColumnsBootstrap",
     "Consensus",
     "Consistency",
     "ControlChart",
@@ -234,6 +236,7 @@ __all__ = [
     "clustered_proportion",
     "cmh",
     "cochran_q",
+    "columns_bootstrap",
     "confidence_guided",
     "consensus",
     "consistency",

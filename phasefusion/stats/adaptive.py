@@ -164,8 +164,13 @@ class Walk:
         return np.asarray(self.answers[:, -1] >= 0)
 
     def last(self, threshold: float) -> NDArray[np.intp]:
-        """Index of the last phase that is run: wide enough, missing, or the last."""
+        """Index of the last phase that is run: wide enough, missing, or the last.
+
+        No margin is wide enough for an infinite threshold, not even an infinite one.
+        """
         ends = ~(self.margins < threshold)
+        if np.isinf(threshold):
+            ends = np.isnan(self.margins)
         ends[:, -1] = True
         return np.asarray(ends.argmax(axis=1))
 

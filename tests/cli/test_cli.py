@@ -522,6 +522,9 @@ def test_report_as_a_page(call, scored, tmp_path):
     code, _, err = call("report", run, "--questions", "elsewhere.jsonl")
     assert code == 2
     assert "--html" in err
+    code, _, err = call("report", run, "--strips", "2")
+    assert code == 2
+    assert "--strips is of the page" in err
     code, _, err = call("report", run, "--html", "--strips", "-1")
     assert code == 2
     assert "--strips is -1" in err

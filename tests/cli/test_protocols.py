@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from phasefusion import tinyvlm
 from phasefusion.protocols import names
+from phasefusion.records import read_run
 
 
 def test_protocols_are_listed_with_figure_and_cost(call):
@@ -35,6 +37,75 @@ def test_dry_run_prints_the_cost_and_scores_nothing(call, scored, folder, tmp_pa
     code, out, _ = scored(*words[2:], "--out", tmp_path / "run", "--json")
     assert code == 0
     assert json.loads(out)["items"]["passes"] == cost["passes"]
+
+
+@pytest.mark.parametrize("score", ["letter", "text"])
+def test_dry_run_knows_whether_options_are_shown(
+    call, folder, tmp_path, monkeypatch, score
+):
+    """Texts are asked for without options, and so in one order."""
+    pytest.importorskip("transformers")
+    words = ["run", "questions.jsonl", "--score", score, "--protocol", "stableeval"]
+    words += ["--phases", 3, "--budget", 2, "--limit", 2]
+    words += ["--model", tinyvlm.model_dir(), "--device", "cpu"]
+    code, out, _ = call(*words, "--dry-run", "--json")
+    assert code == 0
+    plan = json.loads(out)
+    assert (plan["orders"]["kind"] == "identity") == (score == "text")
+    code, out, _ = call(*words, "--out", tmp_path / "run", "--json")
+    assert code == 0
+    assert json.loads(out)["items"]["passes"] == plan["cost"]["passes"]
+    made = read_run(tmp_path / "run")["settings"]
+    assert (made["orders"], made["arms"]) == (plan["orders"], plan["arms"])
+
+
+def test_dry_run_of_a_shard_is_its_cost(call, scored, tmp_path):
+    words = ["run", "questions.jsonl", "--protocol", "quick", "--dry-run"]
+    whole = json.loads(call(*words, "--json")[1])["cost"]
+    costs = []
+    for index in (1, 2):
+        shard = ("--shard", f"{index}/2")
+        found = json.loads(call(*words, *shard, "--json")[1])
+        assert found["shard"] == {"index": index, "of": 2}
+        costs.append(found["cost"])
+        out = tmp_path / "run"
+        code, text, _ = scored(*words[2:4], *shard, "--out", out, "--json")
+        assert code == 0
+        assert json.loads(text)["passes"] == found["cost"]["passes"]
+    assert sum(cost["passes"] for cost in costs) == whole["passes"]
+    assert all(0 < cost["questions"] < whole["questions"] for cost in costs)
+    _, text, _ = call(*words, "--shard", "2/2", columns=200)
+    assert "shard 2/2 of the questions" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--shard", "5/4"), "shards count from 1 to 4"),
+        (("--shard", "half"), "shard must be such as"),
+        (("--shard", "1/2", "--protocol", "margin"), "which no shard knows"),
+        (("--workers", "2"), "--workers goes with --engine ray"),
+        (("--threads", "0"), "threads=0 must be"),
+        (("--scorer", "a:b", "--device", "cpu"), "with --model only"),
+        (("--scorer", "a:b", "--model", "m"), "either --model or --scorer"),
+        (("--protocol", "pride", "--path", "generate"), "needs posteriors"),
+        (("--protocol", "quick", "--phases", "3"), "phases=3 has no effect"),
+        (("--orders", "all", "--n-orders", "3"), "n_orders=3 has no effect"),
+    ],
+)
+def test_dry_run_refuses_what_a_run_does(call, words, message):
+    code, out, err = call("run", "questions.jsonl", "--dry-run", *words)
+    assert (code, out) == (2, "")
+    assert message in " ".join(err.replace("│", "").split())
+
+
+def test_options_that_a_protocol_does_not_heed_are_said(call):
+    words = ["run", "questions.jsonl", "--dry-run", "--protocol", "quick"]
+    code, _, err = call(*words, "--dense", 3, "--n-orders", 2, columns=200)
+    assert code == 0
+    assert "--dense 3 has no effect: protocol 'quick' has no dense pass" in err
+    assert "--n-orders 2 has no effect: it counts shared orders" in err
+    assert call(*words)[2] == ""
 
 
 def test_dry_run_with_frames_that_the_clip_decides(call):

@@ -108,19 +108,20 @@ def edited(source: str, edit: Callable[[bytearray], bytes]) -> Callable[[Path], 
     return build
 
 
-def oriented(turns: int, mirrored: bool) -> Callable[[Path], None]:
-    """A clip whose track header asks for quarter turns, then a mirror."""
+def turned(data: bytearray, turns: int, mirrored: bool) -> bytes:
+    """An MP4 file whose track header asks for quarter turns, then a mirror."""
     matrix = np.linalg.matrix_power(np.array([[0, 1], [-1, 0]]), turns)
     if mirrored:
         matrix = matrix @ np.array([[-1, 0], [0, 1]])
+    at = data.index(b"tkhd") + 4 + 40  # version 0
+    a, b, c, d = (int(v) << 16 for v in matrix.reshape(-1))
+    struct.pack_into(">9i", data, at, a, b, 0, c, d, 0, 0, 0, 1 << 30)
+    return bytes(data)
 
-    def edit(data: bytearray) -> bytes:
-        at = data.index(b"tkhd") + 4 + 40  # version 0
-        a, b, c, d = (int(v) << 16 for v in matrix.reshape(-1))
-        struct.pack_into(">9i", data, at, a, b, 0, c, d, 0, 0, 0, 1 << 30)
-        return bytes(data)
 
-    return edited("h264.mp4", edit)
+def oriented(turns: int, mirrored: bool) -> Callable[[Path], None]:
+    """A clip whose track header asks for quarter turns, then a mirror."""
+    return edited("h264.mp4", lambda data: turned(data, turns, mirrored))
 
 
 def vfr(path: Path) -> None:

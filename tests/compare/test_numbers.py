@@ -262,6 +262,9 @@ def test_arguments_out_of_range(pair, options, message):
 def test_runs_that_share_nothing(tmp_path):
     a = write_run(tmp_path / "a", [answer("q1", 0)])
     b = write_run(tmp_path / "b", [answer("q1", 0, benchmark="other")])
+    c = write_run(tmp_path / "c", [answer("0", 0)])
+    with pytest.raises(RecordError, match=r"ids are others; .*SIDECAR/docs\.jsonl"):
+        compare(a, c)
     with pytest.raises(RecordError, match=r"share no item; .* quiz/q1 and other/q1"):
         compare(a, b)
     with pytest.raises(FileNotFoundError):

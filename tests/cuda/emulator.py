@@ -197,6 +197,10 @@ class Namespace:
         like = self._like
         return like.kind(like.emulator, shape, dtype, device=like.device)
 
+    def concat(self, arrays: list[DeviceArray], axis: int) -> DeviceArray:
+        self._like.emulator.synchronize(1)  # as if queued behind what is on its way
+        return self.asarray(np.concatenate([a.memory for a in arrays], axis))
+
     def asarray(self, values: np.ndarray) -> DeviceArray:
         made = self.empty(values.shape, values.dtype)
         made.memory[...] = values
@@ -231,6 +235,10 @@ class DeviceArray:
     @property
     def kind(self) -> type[DeviceArray]:
         return type(self)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.memory.shape
 
     def view(self, memory: np.ndarray) -> DeviceArray:
         """The same kind of array on a part of this one."""

@@ -387,3 +387,30 @@ def test_info_says_why_not(nothing):
     found = describe()
     assert found["cuda"] is None
     assert "no CUDA driver" in found["missing"]["cuda"]
+
+
+def test_info_says_what_is_used(gpu, image, monkeypatch):
+    monkeypatch.setenv("PHASEFUSION_CUBLAS", gpu.path)
+    before = cuda.describe()
+    assert before["ready"] == []
+    assert gpu.calls("cuDevicePrimaryCtxRetain") == 0
+    assert (before["driver"], before["cublas"]) == (gpu.path, gpu.path)
+    assert before["kernels"] == [str(image)]
+    run()
+    (ready,) = cuda.describe()["ready"]
+    assert ready.startswith("0: cuemu, ")
+    assert ready.endswith(f"kernels of {image}")
+    monkeypatch.delenv("PHASEFUSION_CUBLAS")
+    assert "libcublas" in cuda.describe()["cublas"] or (
+        cuda.describe()["cublas"] == "of the system, if there is one"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-m", "phasefusion", "info"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "200"},
+    ).stdout
+    assert "cublas" in shown
+    assert "ready" in shown
+    assert gpu.path in shown

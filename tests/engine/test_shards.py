@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from phasefusion.engine import Shard, merge_shards
 from phasefusion.engine.shards import as_shard, launched_device, launched_shard
 from phasefusion.errors import RecordError, RecordWarning, UsageError
 from phasefusion.evaluate import evaluate
-from phasefusion.records import read_run
+from phasefusion.records import RunWriter, iter_passes, read_run
 from phasefusion.report import report
 
 ROOT = Path(__file__).parents[2]
@@ -179,18 +180,119 @@ def test_shards_merged_before_their_end_are_merged_again(questions, tmp_path):
     assert {f.name for f in tmp_path.iterdir() if f not in folders} == {"whole", "run"}
 
 
-def test_a_run_with_more_than_its_shards_is_not_replaced(questions, tmp_path):
+def test_a_run_keeps_what_it_has_more_than_its_shards(questions, tmp_path):
+    whole = evaluate(questions, PixelScorer(), out=tmp_path / "whole", **OPTIONS)
     folders = make_shards(questions, tmp_path / "run", limit=7)
     with pytest.warns(RecordWarning):
         merge_shards(folders, tmp_path / "run")
     evaluate(questions, PixelScorer(), out=tmp_path / "run", limit=8, **OPTIONS)
-    before = (tmp_path / "run" / "passes.jsonl").read_bytes()
-    with pytest.raises(RecordError, match=r"holds \d+ passes that no shard has"):
+    before = passes_of(tmp_path / "run")
+    with pytest.warns(RecordWarning, match="4 of 12 questions have no pass"):
         merge_shards(folders, tmp_path / "run")
+    assert passes_of(tmp_path / "run") == before
+    names = [one["run"] for one in read_run(tmp_path / "run")["merged_from"]]
+    assert names == [*(f"run.shard-{i}-of-3" for i in (1, 2, 3)), "run"]
+    evaluate(questions, PixelScorer(), out=tmp_path / "run", **OPTIONS)
+    assert passes_of(tmp_path / "run") == passes_of(whole.path)
+
+
+def test_another_run_is_not_replaced(questions, tmp_path):
+    folders = make_shards(questions, tmp_path / "run")
+    merge_shards(folders, tmp_path / "run")
+    before = (tmp_path / "run" / "passes.jsonl").read_bytes()
     other = make_shards(questions, tmp_path / "b", budget=5)
-    with pytest.raises(RecordError, match=r"(?s)other settings:.*budget: 5 -> 4"):
+    with pytest.raises(RecordError, match=r"(?s)other settings.*budget: 4 -> 5"):
         merge_shards(other, tmp_path / "run")
-    assert (tmp_path / "run" / "passes.jsonl").read_bytes() == before
+    with pytest.raises(RecordError, match="is one of the shards"):
+        merge_shards(folders, folders[0])
+    rows = [json.loads(line) for line in before.splitlines()]
+    rows[0]["answer"] = 1 - rows[0]["answer"]
+    changed = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "run" / "passes.jsonl").write_text(changed)
+    with pytest.raises(RecordError, match=r"(?s)contradict each other.*answer: "):
+        merge_shards(folders, tmp_path / "run")
+    assert (tmp_path / "run" / "passes.jsonl").read_text() == changed
+
+
+def test_a_run_that_is_being_written_is_not_replaced(questions, tmp_path):
+    folders, out = make_shards(questions, tmp_path / "run"), tmp_path / "run"
+    n_passes = merge_shards(folders, out)
+    run = read_run(out)
+    described = {part: run[part] for part in ("settings", "versions")}
+    row = json.loads((out / "passes.jsonl").read_bytes().splitlines()[0])
+    with RunWriter(out, described) as writer:
+        with pytest.raises(RecordError, match=f"process {os.getpid()} is writing"):
+            merge_shards(folders, out)
+        writer.append([row | {"question_id": "one more"}])
+    assert len(list(iter_passes(out))) == n_passes + 1
+
+
+class Killed(BaseException):
+    """Nothing catches it."""
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_a_merge_that_was_killed_is_made_again(questions, tmp_path, monkeypatch, step):
+    """Stopped before and after each of the files takes its place."""
+    whole = evaluate(questions, PixelScorer(), out=tmp_path / "whole", **OPTIONS)
+    folders, out = make_shards(questions, tmp_path / "run"), tmp_path / "run"
+    left = iter(range(step))
+
+    def replace(source, target, *, real=os.replace):
+        if Path(target).parent == out and next(left, None) is None:
+            raise Killed
+        real(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", replace)
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)  # nor is it cleaned
+        if step < 2:
+            with pytest.raises(Killed):
+                merge_shards(folders, out)
+        else:
+            merge_shards(folders, out)
+    if step == 3:  # as a version did that wrote passes first, and in place
+        (out / "run.json").unlink()
+    assert merge_shards(folders, out) == whole.n_passes
+    assert passes_of(out) == passes_of(whole.path)
+    names = {path.name for path in out.iterdir()}
+    assert names == {"passes.jsonl", "run.json", "writer.lock"}
+
+
+def test_passes_of_unknown_settings_are_not_adopted(questions, tmp_path):
+    folders, out = make_shards(questions, tmp_path / "run"), tmp_path / "run"
+    out.mkdir()
+    row = json.loads((folders[0] / "passes.jsonl").read_bytes().splitlines()[0])
+    (out / "passes.jsonl").write_text(json.dumps(row | {"question_id": "x"}) + "\n")
+    with pytest.raises(RecordError, match=r"holds 1 pass that no shard has, and no"):
+        merge_shards(folders, out)
+
+
+def test_shards_of_one_scorer_with_other_hashes(questions, tmp_path):
+    folders, out = make_shards(questions, tmp_path / "run", n=2), tmp_path / "run"
+    for number, folder in enumerate(folders):
+        run = read_run(folder)
+        run["settings"]["scorer"]["source"] = f"hash {number}"
+        (folder / "run.json").write_text(json.dumps(run))
+    with pytest.raises(RecordError, match=r"source: 'hash 0' -> 'hash 1'(?s:.*)--same"):
+        merge_shards(folders, out)
+    n_passes = merge_shards(folders, out, same_scorer=True)
+    assert n_passes == sum(len(list(iter_passes(folder))) for folder in folders)
+    run = read_run(out)
+    assert run["settings"]["scorer"]["source"] == "hash 0"
+    assert run["same_scorer"] == [
+        {"run": f"run.shard-{number + 1}-of-2", "source": f"hash {number}"}
+        for number in range(2)
+    ]
+    assert merge_shards(folders, out, same_scorer=True) == n_passes
+    run["settings"]["scorer"]["class"] = "another"
+    (folders[1] / "run.json").write_text(json.dumps(run | {"shard": SECOND}))
+    with pytest.raises(RecordError, match=r"class: .* -> 'another'") as caught:
+        merge_shards(folders, tmp_path / "other", same_scorer=True)
+    assert "--same-scorer" not in str(caught.value)
+
+
+SECOND = {"index": 2, "of": 2}
 
 
 def test_one_shard_of_one_is_the_run(questions, tmp_path):
@@ -208,8 +310,10 @@ def test_what_is_not_merged(questions, tmp_path):
     with pytest.raises(RecordError, match="is shard 1, and so is"):
         merge_shards([a[0], a[0], a[1]], tmp_path / "out")
     other = make_shards(questions, tmp_path / "b", n=2)
-    with pytest.raises(RecordError, match=r"is shard 2 of 2, but .* is one of 3"):
+    with pytest.raises(RecordError, match=r"different numbers: 2 are of 3 \(.*1 is of"):
         merge_shards([*a[:2], other[1]], tmp_path / "out")
+    with pytest.raises(RecordError, match="those of 2 are all there: leave the others"):
+        merge_shards([a[0], *other], tmp_path / "out")
     differs = make_shards(questions, tmp_path / "c", budget=5)
     with pytest.raises(RecordError, match=r"(?s)other settings than.*budget: 4 -> 5"):
         merge_shards([*a[:2], differs[2]], tmp_path / "out")

@@ -8,6 +8,7 @@ import json
 import linecache
 import sys
 
+import numpy as np
 import pytest
 from pixel_scorer import PixelScorer, make_questions
 
@@ -197,16 +198,9 @@ def test_weights_of_torch_count():
 
 
 def test_installed_code_is_not_read():
-    import json.decoder
-
-    def f(frames, question, options):
-        return json.decoder.JSONDecoder().decode(question)
-
-    def g(frames, question, options):
-        return [0.0] * len(options)
-
-    assert code_hash(f) != code_hash(g)
-    assert code_hash(json.decoder.JSONDecoder) is None
+    assert code_hash(json.JSONDecoder) is None
+    assert code_hash(json.JSONDecoder()) is None
+    assert code_hash(np.vectorize(len)) is None
 
 
 def test_a_refusal_says_what_to_do(tmp_path):
@@ -264,11 +258,16 @@ def test_who_describes_itself_is_not_looked_at():
     assert describe_scorer(with_own_score)["source"] == code_hash(with_own_score)
 
 
-def test_a_source_that_cannot_be_read_is_warned_of():
-    space = {}
-    exec("def f(frames, question, options): return [0.0] * len(options)", space)
-    with pytest.warns(FallbackWarning, match=r"the source of .*f cannot be read"):
-        assert describe_scorer(pf.wrap(space["f"], returns="logits"))["source"] is None
-    exec("class Bare:\n def score(self, clip, q, o, *, orders=None): ...", space)
-    with pytest.warns(FallbackWarning, match="Bare cannot be read"):
-        describe_scorer(space["Bare"]())
+def test_code_of_nobody_is_warned_of():
+    with pytest.warns(FallbackWarning, match=r"nothing of .*where is known"):
+        assert describe_scorer(pf.wrap(np.where, returns="logits"))["source"] is None
+    with pytest.warns(FallbackWarning, match="nothing of .*JSONDecoder is known"):
+        describe_scorer(json.JSONDecoder())
+
+
+def test_code_that_was_typed_in_is_known():
+    spaces = [{}, {}, {}]
+    for space, sign in zip(spaces, ("", "", "-"), strict=True):
+        exec(f"def f(v, q, o): return [{sign}len(x) for x in o]", space)
+    first, second, other = (code_hash(space["f"]) for space in spaces)
+    assert first == second != other

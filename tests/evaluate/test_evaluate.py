@@ -442,6 +442,7 @@ def test_items_instead_of_a_file(questions, tmp_path):
     [
         ({"protocol": "best"}, "protocol 'best' is not one of phasefusion"),
         ({"orders": "shuffled"}, "orders 'shuffled' is not one of"),
+        ({"orders": "shuffled", "n_orders": 2}, "orders 'shuffled' is not one of"),
         ({"on_error": "ignore"}, 'on_error must be "mark" or "raise"'),
         ({"limit": 0}, "limit must be >= 1"),
         ({"budget": 0}, "budget"),

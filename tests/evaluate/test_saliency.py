@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 
 import numpy as np
@@ -22,6 +24,19 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 LIMIT = 10
+LINE = {
+    "benchmark": "b",
+    "question_id": "q",
+    "kind": "phase",
+    "method": "occlusion",
+    "replace": "mean",
+    "phases": [0],
+    "options": [1],
+    "order": [0, 1],
+    "frame_indices": [[3, 9]],
+    "values": [[0.5, None]],
+    "base": [-0.1],
+}
 
 
 @pytest.fixture(scope="module")
@@ -203,8 +218,9 @@ def test_refused(run, scorer, tmp_path):
     )
     with pytest.raises(ScoringError, match="timestamps: 'true' -> 'frozen'"):
         explain(run, other)
-    with pytest.raises(ScoringError, match="has no method saliency"):
-        explain(run, object())
+    for one in (object(), Looks()):
+        with pytest.raises(ScoringError, match=f"{type(one).__name__} is no HFOption"):
+            explain(run, one)
     with pytest.raises(FileNotFoundError):
         explain(tmp_path / "none", scorer)
     described = json.loads((run / "run.json").read_text())
@@ -212,6 +228,34 @@ def test_refused(run, scorer, tmp_path):
     (run / "run.json").write_text(json.dumps(described))
     with pytest.raises(RecordError, match="no phases on a grid"):
         explain(run, scorer)
+
+
+class Looks:
+    """Has the methods' names, and nothing of what explaining needs."""
+
+    def score(self, clip, question, options, *, orders=None): ...
+
+    def saliency(self, *_, **__): ...
+
+
+def test_a_full_disk_leaves_whole_lines(tmp_path, monkeypatch):
+    real, room = os.write, iter([40])
+
+    def full(fd, data):
+        size = next(room, None)
+        if size is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(fd, data[:size])
+
+    with SaliencyWriter(tmp_path) as writer:
+        writer.append(LINE)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", full)
+            with pytest.raises(RecordError, match=r"No space .*\(1 line\) is whole"):
+                writer.append(LINE | {"question_id": "second"})
+        assert read_saliency(tmp_path) == [LINE]
+        writer.append(LINE | {"question_id": "third"})
+    assert [row["question_id"] for row in read_saliency(tmp_path)] == ["q", "third"]
 
 
 def test_a_second_writer_is_refused(run):
@@ -230,19 +274,7 @@ def test_a_second_writer_is_refused(run):
     ],
 )
 def test_lines_that_are_none(tmp_path, change, message):
-    line = {
-        "benchmark": "b",
-        "question_id": "q",
-        "kind": "phase",
-        "method": "occlusion",
-        "replace": "mean",
-        "phases": [0],
-        "options": [1],
-        "order": [0, 1],
-        "frame_indices": [[3, 9]],
-        "values": [[0.5, None]],
-        "base": [-0.1],
-    }
+    line = LINE
     path = tmp_path / SALIENCY_FILE
     path.write_text(json.dumps(line) + "\n")
     assert read_saliency(tmp_path) == [line]

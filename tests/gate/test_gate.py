@@ -243,6 +243,9 @@ def test_rules_from_toml(tmp_path):
     [
         ("margin = 1", "'margin' is not a rule"),
         ("[fpc]\nmargin = 1", "fpc.margin is not a rule"),
+        ("[fpc]\nfloor_percent = 0.85", "looks like a share; in percent that is 85"),
+        ("min_shared_percent = 0.9", "looks like a share; in percent that is 90"),
+        ("[ooc]\nmargin_points = 0.02", "looks like a share; in percent that is 2"),
         ("[fpc]\nmargin_points = 'two'", "must be a number"),
         ("[fpc]\nmargin_points = 0", "above 0 and at most 100"),
         ("[fpc]\nfloor_percent = 100", r"floor must be in \(0, 1\)"),

@@ -6,6 +6,7 @@ import pytest
 from phasefusion.gate import MeasureRule, Rules
 from phasefusion.gate._judging import FEW, change, decide, floor
 from phasefusion.planning import noninferiority_power
+from phasefusion.planning.equivalence import clusters_without_difference
 
 TIMES = 1500
 
@@ -80,6 +81,13 @@ def test_clusters_are_counted_and_not_items():
     made = judged(np.zeros(1500), np.repeat(np.arange(50), 30))
     assert made.state == "open"
     assert (made.needed.n_clusters, made.needed.n) == (149, 149 * 30)
+
+
+def test_clusters_of_uneven_size_are_counted_once():
+    """Twenty items of six videos: the number of items is not turned back into one."""
+    made = judged(np.zeros(20), np.arange(20) % 6)
+    assert made.needed.n_clusters == clusters_without_difference(0.02, 0.05) == 149
+    assert made.needed.n == 497  # 149 clusters of 20/6 items, rounded up
 
 
 def test_one_lucky_item_does_not_pass_a_small_sample():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +11,11 @@ from harness_clips import make_clip
 
 import phasefusion as pf
 from phasefusion import tinyvlm
+from phasefusion.datasets import Item
 from phasefusion.errors import OptionError, ScoringError
+from phasefusion.records import iter_passes
+from phasefusion.reparse import reparse
+from phasefusion.scoring import GeneratedAnswers
 
 OPTIONS = ["red", "green", "blue"]
 
@@ -66,13 +71,46 @@ def test_answers_are_kept_as_they_were_written(clip, said):
     assert not pf.wrap(lambda f, q, o: [0.1] * 3, returns="logits").is_generating
 
 
-@pytest.mark.parametrize("options", [OPTIONS, ["B", "A", "C"], ["0", "1", "2"]])
-def test_the_place_of_an_option_is_its_letter(clip, options):
-    """Also where options read like other letters or other places."""
-    scorer = pf.wrap(lambda f, q, o: np.int64(1), returns="answer")
-    answers = scorer.score(clip, "?", options, orders=pf.orders.reverse(3))
-    assert answers.texts == (("(B)",),) * 2
-    assert pf.parse_answer("(B)", options).answer == 1
+LIKE_LETTERS = [
+    OPTIONS,
+    ["B", "A", "C"],
+    ["0", "1", "2"],
+    ["(B)", "(A)", "(C)"],
+    ["none (A)", "all (C)", "(B)"],
+]
+
+
+@pytest.mark.parametrize("options", LIKE_LETTERS)
+@pytest.mark.parametrize("chosen", range(3))
+def test_a_place_is_the_answer_whatever_options_read_like(tmp_path, options, chosen):
+    """In every order, in the record, and after texts are read again."""
+    path = sorted(tinyvlm.questions_path().parent.glob("*.mp4"))[0]
+    item = Item("1", "b", str(path), "v", "?", tuple(options), 0)
+    scorer = pf.wrap(
+        lambda f, q, shown: np.int64(shown.index(options[chosen])), returns="answer"
+    )
+    how = {"protocol": "quick", "budget": 2, "orders": "all", "progress": False}
+    pf.evaluate([item], scorer, out=tmp_path, **how)
+    rows = list(iter_passes(tmp_path))
+    assert [row["answer"] for row in rows] == [chosen] * 6
+    for row in rows:
+        assert row["text"] == f"({'ABC'[row['order'].index(chosen)]})"
+        assert (row["outcome"], row["rule"]) == ("parsed", "place")
+    assert reparse(tmp_path, [item]).changed == 0
+    assert [row["answer"] for row in iter_passes(tmp_path)] == [chosen] * 6
+
+
+def test_a_place_of_no_option_is_refused(tmp_path):
+    path = sorted(tinyvlm.questions_path().parent.glob("*.mp4"))[0]
+    item = Item("1", "b", str(path), "v", "?", tuple(OPTIONS), 0)
+
+    class Places:
+        def score(self, clip, question, options, *, orders=None):
+            return GeneratedAnswers([["(D)"]], places={(0, 0): 3})
+
+    how = {"protocol": "quick", "budget": 2, "orders": "identity", "progress": False}
+    with pytest.raises(ScoringError, match=r"3 is given as the place .* 0\.\.2"):
+        pf.evaluate([item], Places(), out=tmp_path, **how)
 
 
 def test_frames_that_did_not_decode_have_no_answer():
@@ -99,6 +137,12 @@ def test_nan_is_a_missing_pass(clip, returns):
         ("probabilities", [np.inf, 0.5, 0.5], "add up to inf"),
         ("logits", [1.0, 2.0], r"its shape is \(2,\)"),
         ("logits", "B", "as logits"),
+        ("logits", ["0.1", "0.2", "0.3"], "must be real numbers"),
+        ("logprobs", [-1.0, "-2", -3.0], "must be real numbers"),
+        ("logits", np.array([1j, 2.0, 3.0]), "must be real numbers"),
+        ("probabilities", [0.1, 0.2, 0.3 + 0j], "must be real numbers"),
+        ("logits", np.array([1.0, "2", 3.0], object), "must be real numbers"),
+        ("logits", [b"1", b"2", b"3"], "must be real numbers"),
         ("answer", 3, r"must be 0\.\.2"),
         ("answer", 1.5, "must be a text, the place"),
         ("answer", True, "must be a text, the place"),
@@ -109,6 +153,35 @@ def test_wrong_results_are_refused(clip, returns, said, message):
     with pytest.raises(ScoringError, match=message) as caught:
         scorer.score(clip, "?", OPTIONS)
     assert "mine" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [[1, 2, 3], [True, False, True], np.float16([0, 1, 2]), [Fraction(1, 2), 1, 2.0]],
+)
+def test_real_numbers_of_any_kind_are_taken(clip, said):
+    scorer = pf.wrap(lambda f, q, o: said, returns="logits")
+    expected = np.asarray(said, np.float64)
+    found = scorer.score(clip, "?", OPTIONS).logprobs[0, 0]
+    np.testing.assert_allclose(found - found[0], expected - expected[0])
+
+
+@pytest.mark.parametrize(
+    ("logits", "reason"),
+    [
+        ([-np.inf] * 3, "scores: no option has any probability"),
+        ([np.inf, 0.0, 1.0], "scores: +inf; a logit is +inf"),
+        ([np.nan, 0.0, 1.0], "scores: NaN; mine returned NaN"),
+    ],
+)
+def test_logits_that_are_no_scores_say_what_they_are(tmp_path, logits, reason):
+    scorer = pf.wrap(lambda f, q, o: np.resize(logits, len(o)), returns="logits")
+    scorer._name = "mine"
+    options = {"protocol": "quick", "limit": 1, "progress": False}
+    with pytest.warns(pf.errors.NoAnswerWarning):
+        pf.evaluate(tinyvlm.questions_path(), scorer, out=tmp_path, **options)
+    (row,) = pf.records.iter_passes(tmp_path)
+    assert row["invalid"] == reason
 
 
 def test_wrong_functions_are_refused():

@@ -488,10 +488,26 @@ def test_the_key_is_in_no_text(serve):
     scorer = scorer_of(server, api_key=KEY, headers={"X-Key": KEY})
     text = repr(scorer) + json.dumps(scorer.describe()) + repr(scorer._endpoint)
     assert KEY not in text
-    other = pf.OpenAIScorer("http://me:pass@host:1/v1?token=t", "m")
-    shown = repr(other) + json.dumps(other.describe())
-    assert "pass" not in shown.replace("passes", "")
-    assert "token=t" not in shown
+
+
+@pytest.mark.parametrize(
+    ("base_url", "message"),
+    [
+        ("http://me:secret@host:1/v1", "a user or a password .* give api_key"),
+        ("https://secret@host/v1", "a user or a password"),
+        ("http://me:sec/ret@host/v1", "no valid host or port"),
+        ("http://host:99999/v1", "no valid host or port"),
+        ("http://[::1/v1", "no valid host or port"),
+        ("http://host/v1?token=secret", r"a \? or # part"),
+        ("http://host/v1/chat/completions", "end it before /chat/completions"),
+        ("http://host/v1/completions/", "end it before /chat/completions"),
+    ],
+)
+def test_addresses_that_requests_cannot_be_added_to(base_url, message):
+    with pytest.raises(ScoringError, match=message) as caught:
+        pf.OpenAIScorer(base_url, "m")
+    assert "secret" not in str(caught.value)
+    assert "ret@" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,8 @@ def test_a_whole_number_keeps_every_digit(value):
         ({"protocol": "best"}, UsageError, "protocol='best'"),
         ({"n_orders": 0}, UsageError, "n_orders=0"),
         ({"dense": 0}, UsageError, "dense=0"),
+        ({"protocol": "quick", "phases": "3"}, UsageError, "phases=3 has no effect"),
+        ({"orders": "cyclic", "n_orders": 4}, UsageError, "these are cyclic"),
     ],
 )
 def test_knobs_that_cannot_be(given, error, message):

@@ -126,6 +126,20 @@ class TestLmmsEval:
         assert found.n == report.harness["acc"]["differs"] == 2
         assert found.examples[0] == "0: acc 0, parsed B"
 
+    def test_scores_that_do_not_say_what_is_right(self, write, take):
+        more = {"acc": 1.0, "parsed": 0.0, "format_score": 0.0, "gpt_score": 3.0}
+        report, _ = take(write(self.NAME, samples(**more)))
+        harness = report.harness
+        assert [name for name in harness if "differs" in harness[name]] == ["acc"]
+        assert harness["parsed"] == {"n": 2, "mean": 0.0}
+        assert report.finding("harness score differs").n == harness["acc"]["differs"]
+        lines = {
+            line.split(":")[0].split()[-1]: line for line in str(report).split("\n")
+        }
+        assert "compared with the answers parsed here" in lines["acc"]
+        for name in ("parsed", "format_score", "gpt_score"):
+            assert "not compared" in lines[name]
+
     def test_score_of_a_dict(self, write, take):
         score = {"question_id": "x", "pred_answer": "B", "answer": "B"}
         report, _ = take(write(self.NAME, samples(videomme_score=score)))
@@ -450,7 +464,7 @@ class TestTables:
             ("logprobs", "[0.5, -1, -2]", "must be <= 0"),
             ("logprobs", "[-1, -2]", "3 options and 2 log-prob"),
             ("logprobs", "high", "must be a list of numbers"),
-            ("phase_index", "3", "phase_index 3 is none of 1 phases"),
+            ("phase_index", "3", "3 is none of 1 phases.*--map n_phases=COLUMN"),
             ("arm", "fusion", "is the name of an arm on a known grid"),
         ],
     )

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from batch_series import batch, item_values
 
+from phasefusion._measures import measure_run
 from phasefusion.errors import StatisticsError, UsageError
 from phasefusion.monitor._watching import watch
-from phasefusion.simulate import Effects
+from phasefusion.simulate import Effects, corpus
 
 N = 40
 CHANGED = 22  # first batch that is not as before
@@ -161,3 +162,13 @@ def test_numbers_for_a_page():
     assert made.to_markdown().startswith("# phasefusion monitor: alarm")
     assert "<td" in made._repr_html_()
     assert repr(made).startswith("Watch(alarm: 25 batches, 10 of them the baseline")
+
+
+def test_items_are_the_same_where_their_questions_are(tmp_path):
+    """Nightly corpora number their questions alike, and ask others."""
+    hashes = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        night = corpus(n_videos=6, orders="cyclic", seed=seed)
+        (run,) = night.write(tmp_path / name, frames=False)
+        hashes.append(measure_run(run).items_sha256)
+    assert hashes[0] == hashes[1] != hashes[2]

@@ -219,6 +219,19 @@ def test_subtitles_that_are_gone_are_a_recorded_fallback(clips, tmp_path):
     assert "gone.srt" in anchor["tried"][0]["why"]
 
 
+def test_one_bad_file_does_not_end_a_run_with_that_method_alone(clips, tmp_path):
+    shutil.copy(clips / "a.mp4", tmp_path)
+    (tmp_path / "gone.srt").write_text(SRT)
+    items = pf.datasets.load_questions(ask(tmp_path, {"subtitles": "gone.srt"}))
+    (tmp_path / "gone.srt").unlink()
+    rule = AnchorRule(phrase="look", methods=("subtitle",), **WIDE)
+    made = run(items, tmp_path / "run", rule)
+    lost = [p for p in iter_passes(made.path) if p["arm"] == "anchored"]
+    assert lost
+    assert all("gone.srt" in p["invalid"] for p in lost)
+    assert any(p["answer"] is not None for p in iter_passes(made.path))
+
+
 def test_text_in_another_encoding_is_found(clips, tmp_path):
     text = "1\n00:00:02,000 --> 00:00:03,000\nprüfe die Säule\n"
     (clips / "bom16.srt").write_bytes(b"\xff\xfe" + text.encode("utf-16-le"))

@@ -102,7 +102,7 @@ def test_command(whole):
     found = json.loads(done.output)
     made = pf.calibrate(whole[1], by_video=False, **LEVELS)
     assert found["threshold"] == made.threshold
-    assert found["curve"]["thresholds"][0] is None  # all phases: no JSON number
+    assert found["curve"]["thresholds"][0] == "inf"  # all phases, as in run.json
     shown = CliRunner().invoke(app, ["calibrate", folder, "--by-question", *levels])
     assert f"Threshold {made.threshold:g} nats" in " ".join(shown.output.split())
     few = CliRunner().invoke(app, ["calibrate", folder, "--alpha", "0.01"])

@@ -174,6 +174,10 @@ def test_protocols_say_what_they_reproduce():
         ("random-draws", {"values": [2, 3]}, "one and at least 2"),
         ("margin", {"dense": 2}, "dense=2 frames for some questions cannot cost"),
         ("best", {}, "protocol 'best' is not one of phasefusion, quick"),
+        ("quick", {"phases": 3}, "phases=3 has no effect: .*'quick' takes one grid"),
+        ("oracle", {"phases": 2}, "phases=2 has no effect"),
+        ("quick", {"orders": "identity", "n_orders": 3}, "these are identity"),
+        ("reruns", {"orders": "all", "n_orders": 3}, "n_orders=3 has no effect"),
     ],
 )
 def test_values_that_cannot_be(questions, tmp_path, protocol, options, message):

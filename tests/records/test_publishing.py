@@ -18,6 +18,7 @@ from phasefusion.records import (
     read_passes,
     read_run,
 )
+from phasefusion.report import report
 
 SECRET = "SECRET"
 
@@ -204,3 +205,42 @@ def test_a_datasheet_is_markdown_without_markup_of_its_contents(tmp_path):
     assert json.loads((tmp_path / "sheet.json").read_text()) == sheet.numbers
     with pytest.raises(RecordError, match="cannot be written"):
         sheet.save(tmp_path)
+
+
+TOLD = [
+    {"score": "text", "prompt": {"text": "{question}", "option": ""}},
+    {"score": "text", "shows_options": False},
+    {"score": "text", "prompt": {"text": "{question}{options}", "option": "{option}"}},
+    {"prior": "blind", "timestamps": "frozen"},
+    {"constrain": "letters", "answers": "generated", "letter_variants": "sum"},
+]
+
+
+@pytest.mark.parametrize("scorer", TOLD)
+def test_a_report_says_the_same_of_scores_after_the_export(tmp_path, scorer):
+    run = tmp_path / "run"
+    made_run(run, n_items=4)
+    path = run / "run.json"
+    described = json.loads(path.read_text())
+    described["settings"]["scorer"] = {"class": "made"} | scorer
+    path.write_text(json.dumps(described))
+    export_anonymous(run, tmp_path / "out")
+    before, after = (report(one).numbers for one in (run, tmp_path / "out"))
+    for name in ("scored", "shows_options"):
+        assert before["card"][name] == after["card"][name]
+    assert (before["order_flips"] is None) == (after["order_flips"] is None)
+    sheet = describe(run).to_markdown()
+    kept = read_run(tmp_path / "out")["settings"]["scorer"]
+    for name in {"prior", "timestamps", "constrain", "shows_options"} & kept.keys():
+        assert f"scorer: {name}" in sheet.replace("\\", "")
+
+
+def test_other_words_of_a_scorer_are_not_published(run, tmp_path):
+    path = run / "run.json"
+    described = json.loads(path.read_text())
+    for name in ("prior", "timestamps", "constrain", "letter_variants", "answers"):
+        described["settings"]["scorer"][name] = {"of": SECRET}
+    path.write_text(json.dumps(described))
+    export_anonymous(run, tmp_path / "out")
+    assert SECRET not in (tmp_path / "out" / "run.json").read_text()
+    assert read_run(tmp_path / "out")["settings"]["scorer"]["prior"] == "other"

@@ -348,3 +348,18 @@ def test_what_is_written_is_json():
     assert json.loads(_json.dumps(value)) == wanted
     with pytest.raises(RecordError, match="cannot be written as JSON"):
         _json.dumps({"a": object()})
+
+
+def test_a_line_that_is_just_being_written_was_not_cut_by_a_crash(
+    tmp_path, monkeypatch
+):
+    """The reader has seen half of it; the writer lives, and writes the other half."""
+    whole = text(make_pass(1), make_pass(2)).encode()
+    path = write(tmp_path, whole[:-100])
+
+    def goes_on(seconds):
+        path.write_bytes(whole)
+
+    monkeypatch.setattr(lines.time, "sleep", goes_on)
+    assert [row["question_id"] for row in iter_passes(tmp_path)] == ["q1"]
+    assert len(list(iter_passes(tmp_path))) == 2

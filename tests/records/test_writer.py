@@ -243,7 +243,7 @@ def test_full_disk_loses_nothing_and_says_what_to_do(tmp_path):
     size = (tmp_path / PASSES_FILE).stat().st_size
     assert 3 < int(n) < 10
     assert 2000 - 500 < size <= 2000
-    assert f"The {n} passes in it are whole. Make room" in message
+    assert f"What is in it ({n} passes) is whole. Make room" in message
     assert [row["question_id"] for row in iter_passes(tmp_path)] == [
         f"q{i}" for i in range(int(n))
     ]

@@ -102,6 +102,13 @@ def test_other_numbers_of_questions_are_said(old, tmp_path):
     assert "The other run scored 14 questions, this one 6." in note
 
 
+def test_runs_without_a_common_question_are_not_compared(old, tmp_path):
+    other = changed(tmp_path / "other", questions={"items": {"else": {"q0": "a"}}})
+    note = titles(report(other, against=old))["Numbers against the other run"].note
+    assert note.startswith("No question is the same in both runs")
+    assert "gain" not in note
+
+
 def test_a_run_that_does_not_list_its_questions(old, tmp_path):
     bare = changed(tmp_path / "bare")
     found = report(bare, against=old)

@@ -10,12 +10,12 @@ from html_runs import HOSTILE, add_saliency, run_with_questions
 from phasefusion import tinyvlm
 from phasefusion.datasets import load_questions
 from phasefusion.datasets.item import item_hash
-from phasefusion.errors import RecordError, UsageError
+from phasefusion.errors import RecordError, RecordWarning, UsageError
 from phasefusion.records import read_passes, read_run
+from phasefusion.records.questions import find_questions
 from phasefusion.report import report
 from phasefusion.report.html import inert_json
 from phasefusion.report.html.data import heat_maps, page_data
-from phasefusion.report.html.questions import find_questions
 from phasefusion.report.table import build
 
 CLIP = tinyvlm.questions_path().parent / "clip-000.mp4"
@@ -262,6 +262,17 @@ def test_questions_given(run, tmp_path):
     assert data["items"][2]["question"] == "What happens in number 2?"
     with pytest.raises(FileNotFoundError):
         report(run).save_html(run, tmp_path, questions=tmp_path / "none.jsonl")
+
+
+def test_questions_of_another_run_are_said_to_be_others(run, tmp_path):
+    lines = (run / "questions.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    n = len(read_passes(run).items)
+    for kept, others in ((3, rows[:3]), (0, [rows[0] | {"question_id": "other"}])):
+        path = tmp_path / "q.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in others))
+        with pytest.warns(RecordWarning, match=f"has {kept} of the {n} questions"):
+            report(run).save_html(run, tmp_path, questions=path, n_strips=0)
 
 
 def test_changed_questions_are_not_shown(tmp_path):

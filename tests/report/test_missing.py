@@ -185,7 +185,19 @@ def test_one_option_changes_no_rate_of_a_run_made_here(tmp_path):
         (["a"], "1 of 4 passes is missing: a"),
         (["a", "a"], "2 of 4 passes are missing: a"),
         (["a", "b"], "2 of 4 passes are missing: for 2 different reasons, such as a"),
-        (["a", "a", "b"], "3 of 4 passes are missing: most often (2 times) a"),
+        (
+            ["a", "a", "b"],
+            "3 of 4 passes are missing: most often (2 times) a; then (1 time) b",
+        ),
+        (
+            ["a", "b", "a", "b"],
+            "4 of 4 passes are missing: most often (2 times) a; then (2 times) b",
+        ),
+        (
+            ["a", "a", "b", "c"],
+            "4 of 4 passes are missing: most often (2 times) a; then (1 time) b; and "
+            "for 1 other reason",
+        ),
     ],
 )
 def test_how_often_a_reason_is_there(tmp_path, reasons, said):

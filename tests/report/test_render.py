@@ -8,6 +8,7 @@ from made_runs import made_run
 from rich.console import Console
 
 from phasefusion.errors import RecordError
+from phasefusion.records import read_run
 from phasefusion.report import Report, report
 from phasefusion.report.headline import headline
 from phasefusion.report.sections import percent, sections
@@ -149,8 +150,8 @@ def test_few_questions_left_are_named(tmp_path):
     )
     lines = headline(report(tmp_path).numbers)
     assert (
-        f"8 of {len(passes)} passes are missing: most often (5 times) made missing"
-        in lines
+        f"8 of {len(passes)} passes are missing: most often (5 times) made missing; "
+        "then (3 times) no sound" in lines
     )
     assert any(line.startswith("Only 6 of 14 questions have every") for line in lines)
     made_run(tmp_path, drop=set(list(drop)[:7]))
@@ -171,3 +172,35 @@ def test_notes_define_their_words(tmp_path, made):
 def test_repr(made):
     assert repr(made).startswith("Report(phasefusion, 14 items, ")
     assert isinstance(made, Report)
+
+
+@pytest.mark.parametrize("given", ["folder", "passes.jsonl", "renamed.jsonl"])
+def test_passes_without_run_file_are_reported(tmp_path, given):
+    folder = tmp_path / "run"
+    made_run(folder)
+    of_run = report(folder).numbers
+    (folder / "run.json").unlink()
+    if given == "renamed.jsonl":
+        (folder / "passes.jsonl").rename(folder / given)
+    path = folder if given == "folder" else folder / given
+    bare = report(path)
+    assert bare.numbers["protocol"] == "recorded"
+    assert bare.numbers["card"]["grid"] is None
+    assert bare.numbers["accuracy"]["fusion"] == of_run["accuracy"]["fusion"]
+    assert bare.save_html(path) == folder / "report.html"
+    assert "protocol recorded" in str(bare)
+
+
+def test_the_pass_file_of_a_run_is_that_run(tmp_path):
+    made_run(tmp_path / "run")
+    whole = report(tmp_path / "run").to_dict()
+    part = report(tmp_path / "run" / "passes.jsonl").to_dict()
+    assert part == whole
+
+
+def test_no_passes_and_a_file_in_place_of_a_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no run here"):
+        report(tmp_path)
+    made_run(tmp_path / "run")
+    with pytest.raises(RecordError, match="is a file; give the run folder"):
+        read_run(tmp_path / "run" / "passes.jsonl")

@@ -153,3 +153,37 @@ def test_little_option_mass_is_said(tmp_path, mass, said):
         assert "a probability of only 0.0003 (median" in lines[0]
         (part,) = [p for p in sections(made.numbers) if p.title.startswith("Margins")]
         assert {row[-2] for row in part.rows if row[-2] != "–"} == {"< 0.001"}
+
+
+@pytest.mark.parametrize("prompt", ["unlabelled", "blind", None])
+def test_only_letters_that_were_shown_with_a_video_tell_of_little_mass(
+    tmp_path, prompt
+):
+    rows = made_run(tmp_path)
+    for row in rows:
+        row["option_mass"] = 1e-20 if row["arm"] == "union" else 0.99
+    (tmp_path / "passes.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    run = json.loads((tmp_path / "run.json").read_text())
+    for arm in run["settings"]["arms"]:
+        if arm["arm"] == "union" and prompt:
+            arm["prompt"] = prompt
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    made = report(tmp_path)
+    said = [line for line in headline(made.numbers) if "something else" in line]
+    assert len(said) == (prompt is None)
+    assert made.numbers["option_mass"]["union"]["median"] == 1e-20
+
+
+def test_the_single_pass_is_counted_once_among_ties(tmp_path):
+    """It is one of the three phases, and here the one in which passes tie."""
+    tied = []
+
+    def change(i, row):
+        tied.append(row["phase_index"] == 1 and i % 2 == 0)
+        if tied[-1]:
+            uniform(row)
+
+    made = rewritten(tmp_path, change)
+    assert "single" in made.numbers["accuracy"]
+    share = sum(tied) / len(tied)
+    assert made.numbers["consistency"]["tied_passes"] == pytest.approx(share, abs=1e-12)

@@ -202,7 +202,7 @@ def test_variance_of_a_run(made):
     _, found = made
     rows = table(found, "What moves the scores")["rows"]
     assert sum(row["of it"] for row in rows) == pytest.approx(1)
-    assert all(row["variance"] > 0 for row in rows)
+    assert all(row["variance"] > 0 for row in rows[:-1])
 
 
 def test_a_preference_for_the_first_letter_is_seen(made):
@@ -262,9 +262,49 @@ def test_what_questions_lack_is_said(tmp_path):
         assert one["note"].startswith(f"The questions carry no {lacks}")
 
 
+def test_short_clips_with_fewer_phases_are_judged_by_those(tmp_path):
+    """With short="unique" a clip has as many phases as its frames allow."""
+    passes = made_run(tmp_path, n_items=12, protocol="stableeval")
+    short = {"q3", "q4"}
+    kept = [
+        p | ({"n_phases": 2, "phase": None} if p["question_id"] in short else {})
+        for p in passes
+        if p["question_id"] not in short or p["phase_index"] < 2
+    ]
+    write(tmp_path, kept)
+    expected, found = plain(kept), report(tmp_path)
+    assert set(expected) >= short
+    for name, key in (("Mean Acc", "right"), ("OOC", "ooc"), ("FPC", "fpc")):
+        (row,) = [r for r in table(found, "StableEval")["rows"] if name in str(r)]
+        values = [one[key] for one in expected.values() if not math.isnan(one[key])]
+        assert row["n"] == len(values)
+        assert row["questions"]["value"] == pytest.approx(mean(values))
+    assert "not judged" not in table(found, "The question bank")["note"]
+
+
+def test_scores_that_nothing_moves_are_of_no_part(tmp_path):
+    passes = made_run(tmp_path, n_items=6, protocol="stableeval")
+    for p in passes:
+        if p["question_id"] != "q5":
+            content = [-1.0 - c for c in range(p["n_options"])]
+            p["logprobs"] = [content[c] for c in p["order"]]
+            p["answer"] = 0
+    write(tmp_path, passes)
+    rows = table(report(tmp_path), "What moves the scores")["rows"]
+    shares = [row["most, questions"] for row in rows]
+    assert sum(shares) == pytest.approx(1)
+    assert shares[-1] == pytest.approx(5 / 6)
+
+
 def test_the_headline_says_it(made):
-    _, found = made
+    expected, found = made
     text = found.to_markdown()
+    drop = sum(one["fpc"] < 0.8 for one in expected.values())
+    gaps = len(table(found, "Wrong and stable")["rows"])
+    assert drop > 0
+    said = f"- {drop} questions of {len(expected)} are to drop from the bank"
+    assert said in text
+    assert f"; {gaps} {'is' if gaps == 1 else 'are'} wrong and stable" in text
     assert "- StableEval: Mean Acc " in text
     assert "to drop from the bank" in text
     assert text.index("## StableEval") < text.index("## Accuracy")

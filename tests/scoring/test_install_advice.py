@@ -8,6 +8,8 @@ import pytest
 
 import phasefusion
 from phasefusion import _install
+from phasefusion.errors import BackendUnavailableError
+from phasefusion.scoring.checkpoint import loading
 
 PACKAGE = Path(phasefusion.__file__).parent
 
@@ -42,3 +44,24 @@ def test_no_module_writes_advice_of_its_own():
         text = path.read_text(encoding="utf-8")
         for advice in ("pip install", "apt-get", "phasefusion[", "reinstall"):
             assert advice not in text, f"{path}: {advice}"
+
+
+@pytest.mark.parametrize(
+    ("library", "package"),
+    [
+        ("Torchvision", "torchvision"),
+        ("PIL", "pillow"),
+        ("SentencePiece", "sentencepiece"),
+    ],
+)
+def test_a_library_that_a_processor_lacks_is_named(library, package):
+    said = (
+        f"\nQwen2VLVideoProcessor requires the {library} library but it was not found "
+        "in your environment. Check out the instructions on the\ninstallation page: ..."
+    )
+    with pytest.raises(BackendUnavailableError) as caught, loading("m", "processor"):
+        raise ImportError(said)
+    assert str(caught.value) == (
+        f"m: the processor needs {library}, which is not installed; "
+        f"{_install.remedy(package)}"
+    )

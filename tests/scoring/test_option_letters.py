@@ -131,6 +131,31 @@ def test_incomplete_templates_are_refused(fields):
         PromptTemplate(**fields)
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"text": "{question} {options} {otpions}"},
+            r"holds \{otpions\}, .*\{options\}",
+        ),
+        ({"text": "{question} {options} {letter}"}, r"holds \{letter\}"),
+        ({"option": "{letter}. {option} {question}"}, r"holds \{question\}"),
+        ({"option": "{leter}. {option}"}, r"holds \{leter\}.*write \{\{leter\}\}"),
+        ({"text": "{{question}} {options}"}, "must hold"),
+        ({"system": "About {question}"}, "nothing is filled in there"),
+    ],
+)
+def test_fields_that_would_be_shown_as_they_stand_are_refused(fields, message):
+    with pytest.raises(ScoringError, match=message):
+        PromptTemplate(**fields)
+
+
+def test_braces_that_are_meant_are_shown():
+    template = PromptTemplate('{question} {} {"a": 1} {{A}}', system="Say {A}.")
+    assert template.render("Why?", []) == 'Why? {} {"a": 1} {A}'
+    assert not template.lists_options
+
+
 def characters(text):
     """A tokenizer of one token a character."""
     return [ord(c) for c in text]

@@ -26,7 +26,7 @@ from phasefusion.scoring.saliency import flip_saliency
 from phasefusion.video import read_clip
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+transformers = pytest.importorskip("transformers")
 
 FAMILIES = list(made.SPECS)
 ASKED = (made.QUESTION, made.OPTIONS)
@@ -395,6 +395,10 @@ def test_without_any_frame_the_shipped_model_is_near_chance(shipped, questions):
     assert abs(np.mean(emptied) - np.mean(chance)) < 0.12
 
 
+@pytest.mark.skipif(
+    int(transformers.__version__.split(".")[0]) < 5,
+    reason="older versions place the text after a video elsewhere: other answers",
+)
 def test_a_known_flip_of_the_shipped_model(shipped, questions):
     """Phases 0 and 1 differ about one flash, which one frame of eight shows."""
     question = questions["tinyvlm-0017"]

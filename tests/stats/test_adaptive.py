@@ -93,6 +93,16 @@ def test_extreme_thresholds():
     assert (everything.answers == p.mean(axis=1).argmax(axis=1)).all()
 
 
+def test_no_margin_stops_before_all_phases_at_infinity():
+    p = np.array([[[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]] * 4)
+    made = stats.adaptive_phases(p, math.inf)
+    assert made.answers.tolist() == made.full.tolist() == [1] * 4
+    assert made.mean_phases == 3.0
+    curve = stats.adaptive_curve(p, [math.inf, 1.0])
+    assert curve.mean_phases.tolist() == [3.0, 1.0]
+    assert curve.disagreement.tolist() == [0.0, 1.0]
+
+
 def test_what_is_never_needed_may_be_missing():
     p = np.full((2, 3, 2), np.nan)
     p[0, 1] = [0.95, 0.05]  # stops before it could miss the others

@@ -17,8 +17,12 @@ from numpy.typing import NDArray
 pytest.importorskip("phasefusion._video", reason="built without FFmpeg")
 sys.path.insert(0, str(Path(__file__).parents[1] / "clips"))
 import make
+import this_ffmpeg
 
 from phasefusion.video import Video
+
+#: Clips in codecs that the FFmpeg inside the wheel leaves out.
+NEEDS = {"wmv.wmv": "wmv2", "prores.mov": "prores"}
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +37,7 @@ def clip(clip_folder: Path) -> Callable[[str], Path]:
         pytest.skip("the ffmpeg program is not installed")
 
     def path(name: str) -> Path:
+        this_ffmpeg.need(decoder=NEEDS.get(name))
         try:
             return make.make(name, clip_folder)
         except make.MissingEncoder as missing:

@@ -387,6 +387,16 @@ def test_parts_of_killed_writers_go_and_live_ones_stay(tmp_path):
     assert other.exists()
 
 
+def test_parts_go_though_the_clock_was_set_back(tmp_path):
+    cache = FrameCache(tmp_path, max_bytes=100_000)
+    for name, ahead_s in (("dead", 2 * 3600), ("live", 600)):
+        path = tmp_path / f"{name}.frames.1-0.part"
+        path.write_bytes(b"x")
+        os.utime(path, (time.time() + ahead_s,) * 2)
+    cache.put("a", some(1))
+    assert {path.name for path in tmp_path.glob("*.part")} == {"live.frames.1-0.part"}
+
+
 def test_a_folder_that_cannot_be_written_only_warns(clip, tmp_path):
     file = tmp_path / "file"
     file.write_text("x")

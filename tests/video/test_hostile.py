@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import this_ffmpeg
 
 from phasefusion.errors import VideoError
 from phasefusion.video import Video
@@ -154,6 +155,16 @@ SCRIPTS = {
     "script.avs": avisynth,
     "lines.srt": subrip,
 }
+#: Those that an FFmpeg with everything in it knows by their first bytes.
+DEMUXERS = {
+    "list.m3u8": "hls",
+    "keyed.m3u8": "hls",
+    "master.m3u8": "hls",
+    "list.ffconcat": "concat",
+    "list.txt": "concat",
+    "stream.sdp": "sdp",
+    "inner.idx": "vobsub",
+}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -180,8 +191,10 @@ def test_scripts_and_playlists_open_nothing(
             Video(source)
         assert watch.opened() <= {name}
         assert not was_called()
-        if SCRIPTS[name] in (hls, hls_key, hls_master, concat, sdp, vobsub):
-            assert "it is a list of other files" in str(caught.value)
+        known = DEMUXERS.get(name) in this_ffmpeg.names("demuxers")
+        if name in DEMUXERS:
+            why = "a list of other files" if known else "not a video file"
+            assert f"it is {why}" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["%03d.png", "%d.png", "*.png", "[0-9].png", "?.png"])
@@ -202,6 +215,7 @@ def test_a_name_is_no_pattern(name, clip, tmp_path, watch):
 def test_a_picture_is_a_video_of_one_frame(name, clip, tmp_path):
     from make import ffmpeg
 
+    this_ffmpeg.need(demuxer=f"{name[6:].replace('jpg', 'jpeg')}_pipe")
     path = tmp_path / name
     ffmpeg("-i", clip("still.png"), path)
     with Video(path) as one, Video(path.read_bytes()) as other:

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+import this_ffmpeg
 
 from phasefusion import PhaseGrid
 from phasefusion.video import Video, read_clips
@@ -111,6 +112,7 @@ def test_recounting_stops(clip):
 
 def test_scanning_stops(tmp_path):
     """A file of a million pictures of one pixel."""
+    this_ffmpeg.need(demuxer="yuv4mpegpipe")
     path = tmp_path / "million.y4m"
     with path.open("wb") as file:
         file.write(b"YUV4MPEG2 W1 H1 F25:1 Cmono\n" + b"FRAME\n\x80" * 1_000_000)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import make
 import pytest
+import this_ffmpeg
 
 from phasefusion.errors import UsageError, VideoError
 from phasefusion.subtitles import Cue, read_subtitles
@@ -349,6 +350,8 @@ def test_webvtt_language_and_blocks():
     ],
 )  # fmt: skip
 def test_other_formats_through_ffmpeg(name, data, wanted, tmp_path):
+    others = {"a.smi": "sami", "a.sub": "microdvd", "a.scc": "scc", "a.lrc": "lrc"}
+    this_ffmpeg.need(demuxer=others[name])
     path = tmp_path / name
     path.write_text(data)
     subtitles = read_subtitles(path)

@@ -18,6 +18,8 @@ from phasefusion.report.figures.table import FigureTable, clean, rate_of
 from phasefusion.stats import attribution
 from phasefusion.stats.proportions import score_interval
 
+#: Variance of scores, in squared nats, that rounding may make.
+_NOTHING = 1e-24
 #: What each attribution says is at fault.
 _DEFECTS = {
     "visual": "video: phases disagree",
@@ -143,7 +145,8 @@ def _variance(found: Stability) -> FigureTable | None:
         return None
     means = parts.mean(axis=0)
     total = float(means.sum())
-    largest = parts == parts.max(axis=1)[:, None]
+    moved = parts.sum(axis=1) > _NOTHING
+    largest = (parts == parts.max(axis=1)[:, None]) & moved[:, None]
     names = ("phase", "option order", "both together")
     rows = [
         (name, value, value / total if total > 0 else math.nan, float(most), len(parts))
@@ -151,6 +154,7 @@ def _variance(found: Stability) -> FigureTable | None:
             names, means.tolist(), largest.mean(axis=0), strict=True
         )
     ]
+    rows.append(("nothing", 0.0, 0.0, float((~moved).mean()), len(parts)))
     return FigureTable(
         "What moves the scores of an option",
         (

@@ -125,17 +125,28 @@ def stability_of(study: Study, name: str = "phase") -> Stability | None:
     by_order = np.moveaxis(answers, 1, 2).reshape(n * n_orders, n_phases)
     over_phases = flips_of(by_order, np.repeat(arm.n_phases, n_orders)).pairwise
     over_phases = np.where(study.there, over_phases.reshape(n, n_orders), 0.0)
-    over_orders = [flips_of(view.answer, study.n_orders).pairwise for view in arm.views]
+    over_orders = np.stack(
+        [flips_of(view.answer, study.n_orders).pairwise for view in arm.views], axis=1
+    )
     choice = study.n_options > 1
     right = np.stack([study.accuracy(view) for view in arm.views], axis=1)
     return Stability(
         study,
         arm,
         np.where(choice, 1 - over_phases.sum(axis=1) / study.n_orders, np.nan),
-        np.where(choice, 1 - np.mean(over_orders, axis=0), np.nan),
-        np.where(choice, right.mean(axis=1), np.nan),
+        np.where(choice, 1 - _over_views(over_orders, arm.n_phases), np.nan),
+        np.where(choice, _over_views(right, arm.n_phases), np.nan),
         _posteriors(arm.logp, study.n_options),
     )
+
+
+def _over_views(
+    values: NDArray[np.float64], n_phases: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Mean over the phases that an item has; short clips may have fewer."""
+    beyond = np.arange(values.shape[1]) >= n_phases[:, None]
+    sums = np.where(beyond, 0.0, values).sum(axis=1)
+    return np.asarray(sums / np.maximum(n_phases, 1))
 
 
 def _posteriors(

@@ -62,11 +62,8 @@ def sentences(
     ]
     found = [f"StableEval: {', '.join(parts)}{_rating(consistency)}."]
     rows = {row["questions"]: row["n"] for row in by_title.get("The question bank", ())}
-    n_drop, n_gaps = (
-        rows.get(f"to drop: FPC < {DROP_BELOW:g}", 0),
-        rows.get("wrong and stable", 0),
-    )
     if rows.get("all judged"):
+        n_drop, n_gaps = rows["to drop"], rows["wrong and stable"]
         found.append(
             f"{counted(n_drop, 'question')} of {rows['all judged']} "
             f"{'is' if n_drop == 1 else 'are'} to drop from the bank (FPC below "

@@ -278,7 +278,7 @@ def confidence_guided(study: Study) -> list[FigureTable]:
     return [answers, by_passes(study, made.n_views, made.answers, used, _VIEW_NAMES)]
 
 
-_VIEW_NAMES = ("first view, sure", "two views that agree", "three views")
+_VIEW_NAMES = ("first view, sure", "two views", "three views")
 
 
 def step_names(study: Study) -> list[str]:

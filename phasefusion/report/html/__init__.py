@@ -10,13 +10,16 @@ from typing import Any
 
 import orjson
 
-from phasefusion._wording import unwritten
-from phasefusion.errors import RecordError, UsageError
-from phasefusion.records import read_passes, read_run
+from phasefusion._checks import warn
+from phasefusion._whole import replace_text
+from phasefusion._wording import counted, unwritten
+from phasefusion.errors import RecordError, RecordWarning, UsageError
+from phasefusion.records import Passes, read_passes
+from phasefusion.records.files import described_run, passes_path
+from phasefusion.records.questions import QuestionTexts, find_questions
 from phasefusion.report.headline import headline
 from phasefusion.report.html.data import heat_maps, page_data
 from phasefusion.report.html.plots import plots
-from phasefusion.report.html.questions import QuestionTexts, find_questions
 from phasefusion.report.html.rendering import inert_json, rendered
 from phasefusion.report.html.shares import Shares, frame_shares, shown
 from phasefusion.report.html.strips import Strip, film_strips
@@ -49,7 +52,7 @@ def write_html(
     numbers : mapping
         `Report.numbers` of the same run.
     folder : str or Path, optional
-        Where the file goes; the run folder by default.
+        Where the file goes; the folder of the passes by default.
     questions : str or Path, optional
         The question file; by default the one that the run names, where it still lies
         there. Without it questions are shown by their ids, and no frames.
@@ -75,17 +78,24 @@ def write_html(
         If the run is damaged, or the file cannot be written.
     DatasetError
         If `questions` is given and cannot be read.
+
+    Warns
+    -----
+    RecordWarning
+        If `questions` is given and lacks questions of the run.
     """
     for name, value in (("n_strips", n_strips), ("inline_bytes", inline_bytes)):
         if value < 0:
             raise UsageError(f"{name} is {value}; it must be at least 0")
     run = Path(run)
-    folder = run if folder is None else Path(folder)
-    described = read_run(run)
+    folder = passes_path(run).parent if folder is None else Path(folder)
+    described = described_run(run)
     settings = described.get("settings", {})
     passes = read_passes(run)
     table = build(passes, settings)
     texts = find_questions(described, questions)
+    if questions is not None:
+        _warn_of_lacking(Path(questions), passes, texts)
     data = page_data(passes, table, settings, texts)
     shares = frame_shares(run, data["items"])
     explained = {item for item, _ in shares}
@@ -95,10 +105,22 @@ def write_html(
         data["strips"] = _placed(strips, shares, folder, inline_bytes)
         page = _render(numbers, data, plots(numbers, table), heat_maps(table), texts)
         path = folder / HTML_FILE
-        path.write_text(page, encoding="utf-8")
+        replace_text(path, page)
     except OSError as error:
         raise RecordError(unwritten(folder, error)) from error
     return path
+
+
+def _warn_of_lacking(path: Path, passes: Passes, texts: QuestionTexts) -> None:
+    """Say that a question file that was given is not the run's, or not all of it."""
+    keys = [(info.benchmark, info.question_id) for info in passes.items]
+    n = sum(key in texts.items for key in keys)
+    if n < len(keys):
+        warn(
+            f"{path}: has {n} of the {counted(len(keys), 'question')} of the run, as "
+            "they were scored; the page shows the others by their ids, without frames",
+            RecordWarning,
+        )
 
 
 def _placed(

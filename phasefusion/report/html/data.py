@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from phasefusion.fusion import fuse_items
 from phasefusion.records import Passes
-from phasefusion.report.html.questions import QuestionTexts
+from phasefusion.records.questions import QuestionTexts
 from phasefusion.report.items import ItemColumns, contributions
 from phasefusion.report.table import Table, arm_logprobs
 

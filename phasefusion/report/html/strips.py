@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from phasefusion.contact import png_bytes
 from phasefusion.errors import PhaseFusionError
 from phasefusion.records import iter_passes
-from phasefusion.report.html.questions import QuestionTexts
+from phasefusion.records.questions import QuestionTexts
 
 #: Longest side of one frame in a strip.
 FRAME_PX = 112

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion.errors import ScoringError
+from phasefusion.frames import Device
 from phasefusion.pixels import PatchSettings, PlaneSettings, TileGrid
 from phasefusion.pixels.geometry import Size, pass_order_shows
 from phasefusion.scoring.rows import VisualInputs
@@ -68,6 +69,8 @@ class Family(ABC):
     pixel_frames : int or None
         The number of frames for which their size is chosen; None for as many as a
         phase has.
+    frames_device : {"cpu", "cuda", "auto"}
+        Where frames are resized that were not decoded to the model's size.
     """
 
     name: str
@@ -76,6 +79,7 @@ class Family(ABC):
     visual_token_id: int
     pixels: Pixels | None = None
     pixel_frames: int | None = None
+    frames_device: Device = "cpu"
     template: str | None = None
     #: Whether what `show` returns depends on the chat that it is given.
     shows_by_chat = False

@@ -43,7 +43,7 @@ class PlaneFamily(Family):
         """Return the pixels of all frames, shape (b, 3, h, w)."""
         if frames.dtype == np.float32:
             return np.asarray(frames, dtype=np.float32)
-        return to_pixel_values(frames, self.pixels)
+        return to_pixel_values(frames, self.pixels, device=self.frames_device)
 
     def _patches(self, planes: NDArray[np.float32]) -> Size:
         """Return how many patches a frame has down and across.

@@ -67,7 +67,12 @@ class QwenVL(Family):
     ) -> Shown:
         """Cut the frames into patches."""
         pixels = self.pixels
-        rows, grid_thw = to_qwen_patches(frames, pixels, size=self._size(frames, size))
+        rows, grid_thw = to_qwen_patches(
+            frames,
+            pixels,
+            size=self._size(frames, size),
+            device=self.frames_device,
+        )
         arrays: dict[str, NDArray[Any]] = {
             "pixel_values_videos": rows,
             "video_grid_thw": np.array([grid_thw], dtype=np.int64),
