@@ -224,12 +224,12 @@ def run(
     orders: Annotated[
         Orders | None, typer.Option(help="Option orders: by protocol unless given.")
     ] = None,
-    n_orders: Annotated[int | None, typer.Option(help="Shared orders (10).")] = None,
+    n_orders: Annotated[int | None, typer.Option(help="Shared orders: 10.")] = None,
     views: Annotated[
         int | None, typer.Option(help="How many Latin orders (as many as options).")
     ] = None,
     dense: Annotated[
-        int | None, typer.Option(help="Frames of the dense pass (32).")
+        int | None, typer.Option(help="Frames of the dense pass: 32.")
     ] = None,
     threshold: Annotated[
         float | None,

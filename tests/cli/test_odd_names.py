@@ -64,7 +64,7 @@ def test_every_command_takes_names_that_are_no_text(folder):
     command(folder, "gate", run, run, "--json", codes=(3,))  # too few to decide
     history = f"{NAME}/h.sqlite"
     command(folder, "monitor", "add", history, run, "--at", "2026-11-30")
-    command(folder, "monitor", "show", history, "--html", f"{NAME}/h.html")
+    command(folder, "monitor", "show", history, "--save-html", f"{NAME}/h.html")
 
 
 def test_a_question_whose_id_no_file_can_hold_is_refused(tmp_path):
