@@ -192,7 +192,10 @@ core += ["base/*.c", "grid/*.c", "posterior/*.c", "stats/*.c"]
 cuda = ["python/py_cuda*.c", "base/*.c", "host/*.c", "video/colour*.c"]
 cuda += [f"frames/{name}.c" for name in ("filter", "passes", "patches*")]
 # Few use it, and all carry it.
-small = {"extra_compile_args": ["-g0", "-Os"], "extra_link_args": ["-s"]}
+small = {
+    "extra_compile_args": ["-g0", "-Os", "-ffunction-sections", "-fdata-sections"],
+    "extra_link_args": ["-s", "-Wl,--gc-sections"],
+}
 modules = [
     extension("_core", core),
     extension("_frames", ["python/py_frames*.c", "base/*.c", "frames/*.c"]),

@@ -98,7 +98,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # names of files need not be text
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        status = app(standalone_mode=False)
+        status = app(standalone_mode=False, prog_name="phasefusion")
     except PhaseFusionError as error:
         _fail(str(error))
     except _UsageError as error:
