@@ -256,14 +256,11 @@ def test_the_command(told_badly, questions, tmp_path, capsys, monkeypatch):
 
     words = ["phasefusion", "records", "reparse", str(told_badly)]
     monkeypatch.setattr(sys, "argv", [*words, "--json"])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert not stop.value.code
+    main()
     found = json.loads(capsys.readouterr().out)
     assert found["generated"] == 14
     monkeypatch.setattr(sys, "argv", words)
-    with pytest.raises(SystemExit):
-        main()
+    main()
     assert "14 of 14 passes have a text; 0 answers" in capsys.readouterr().out
 
 
