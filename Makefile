@@ -197,5 +197,5 @@ test-wheel: setup
 	@$(PY) tests/wheel/try_wheel.py dist/*.whl $(WHEEL)/try --with $(PYTHONS)
 
 clean:
-	rm -rf $(VENV) $(CACHE) build dist *.egg-info phasefusion/*.so
+	rm -rf $(VENV) $(CACHE) build dist *.egg-info phasefusion/*.so phasefusion/cuda/kernels docs/reference
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

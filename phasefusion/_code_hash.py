@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -149,7 +150,7 @@ class _Walk:
                 if inner is not None:
                     self._wait(inner)
                     if name not in makers:
-                        self._changes.attributes |= _stored(inner)
+                        self._changes.read(inner.__code__, attributes=True)
                 elif name[:2] != "__":
                     self._value(True, base.__qualname__, name, value)
 
@@ -165,9 +166,8 @@ class _Walk:
         self.has_code = True
         label = function.__qualname__
         self._code.add(f"{label} {code_text(code)}")
-        self._changes.read(code)
-        if "." not in label or label.rpartition(".")[0].endswith("<locals>"):
-            self._changes.attributes |= _stored(function)
+        is_method = "." in label and not label.rpartition(".")[0].endswith("<locals>")
+        self._changes.read(code, attributes=not is_method)
         for path in imported_files(function):
             if _is_users_file(str(path)):
                 self._code.add(f"{path.name} {_file_text(path)}")
@@ -199,13 +199,6 @@ def _content(cell: Any) -> Iterator[object]:
         yield cell.cell_contents
     except ValueError:
         return
-
-
-def _stored(function: FunctionType) -> set[str]:
-    """Names of attributes that a function, and those inside it, give a value."""
-    found = Changes()
-    found.read(function.__code__, attributes=True)
-    return found.attributes
 
 
 def _makers(kind: type) -> set[str]:
@@ -292,8 +285,6 @@ def _is_users_class(kind: type) -> bool:
 
 
 def _is_users_name(name: str) -> bool:
-    import sys
-
     module = sys.modules.get(name)
     return name == "__main__" or module is None or _is_users_module(module)
 

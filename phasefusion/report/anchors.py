@@ -12,14 +12,13 @@ import orjson
 
 from phasefusion._wording import counted
 from phasefusion.records import Passes
-from phasefusion.records.files import passes_path
+from phasefusion.report._rows import rows_with
 from phasefusion.report.figures.stability import stability_of
 from phasefusion.report.figures.strata import table_by
 from phasefusion.report.figures.study import Study
 from phasefusion.report.figures.table import sections as figure_sections
 from phasefusion.report.sections import UNDEFINED, Section, percent
 
-_FIELD = b'"anchor"'
 _MAX_REASON = 100
 
 
@@ -48,22 +47,15 @@ def found_anchors(
     """
     found: dict[tuple[str, bytes], dict[str, Any]] = {}
     asked: dict[tuple[str, bytes], set[tuple[str, str]]] = {}
-    with passes_path(folder).open("rb") as lines:
-        for line in lines:
-            if _FIELD not in line:
-                continue
-            try:
-                one = orjson.loads(line)
-            except orjson.JSONDecodeError:  # a line that is being written
-                continue
-            anchor = one.get("anchor")
-            if not isinstance(anchor, Mapping) or "tried" not in anchor:
-                continue
-            video = str(one.get("video_id") or one["question_id"])
-            key = video, orjson.dumps(anchor, option=orjson.OPT_SORT_KEYS)
-            wanted = int(one["budget"] or 0) * int(one["n_phases"])
-            found.setdefault(key, {"video": video, **anchor, "wanted_frames": wanted})
-            asked.setdefault(key, set()).add((one["benchmark"], one["question_id"]))
+    for one in rows_with(folder, "anchor"):
+        anchor = one.get("anchor")
+        if not isinstance(anchor, Mapping) or "tried" not in anchor:
+            continue
+        video = str(one.get("video_id") or one["question_id"])
+        key = video, orjson.dumps(anchor, option=orjson.OPT_SORT_KEYS)
+        wanted = int(one["budget"] or 0) * int(one["n_phases"])
+        found.setdefault(key, {"video": video, **anchor, "wanted_frames": wanted})
+        asked.setdefault(key, set()).add((one["benchmark"], one["question_id"]))
     if not found:
         return None
     windows = [

@@ -5,11 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from phasefusion.records.files import passes_path
-
-_FIELD = b'"video_problem"'
+from phasefusion.report._rows import rows_with
 
 
 def incomplete_videos(folder: Path) -> list[dict[str, Any]]:
@@ -26,18 +22,11 @@ def incomplete_videos(folder: Path) -> list[dict[str, Any]]:
         By name of the video.
     """
     found: dict[str, tuple[str, set[tuple[str, str]]]] = {}
-    with passes_path(folder).open("rb") as lines:
-        for line in lines:
-            if _FIELD not in line:
-                continue
-            try:
-                one = orjson.loads(line)
-            except orjson.JSONDecodeError:  # a line that is being written
-                continue
-            if one.get("video_problem"):
-                name = str(one.get("video_id") or one["question_id"])
-                _, questions = found.setdefault(name, (one["video_problem"], set()))
-                questions.add((one["benchmark"], one["question_id"]))
+    for one in rows_with(folder, "video_problem"):
+        if one.get("video_problem"):
+            name = str(one.get("video_id") or one["question_id"])
+            _, questions = found.setdefault(name, (one["video_problem"], set()))
+            questions.add((one["benchmark"], one["question_id"]))
     return [
         {"video": name, "questions": len(questions), "reason": reason}
         for name, (reason, questions) in sorted(found.items())

@@ -10,15 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion.errors import StatisticsError
 
 
-def column(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Numbers as a float64 vector; NaN stays, it means missing."""
+def numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Numbers as a float64 array of any shape; NaN stays, it means missing."""
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "biuf" and array.size:
             raise TypeError(f"dtype {array.dtype}")
-        array = array.astype(np.float64)
+        return array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise StatisticsError(f"{name} must be numbers: {error}") from error
+
+
+def column(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Numbers as a float64 vector; NaN stays, it means missing."""
+    array = numbers(values, name)
     if array.ndim != 1:
         raise StatisticsError(f"{name} must have shape (n,), it has {array.shape}")
     return array

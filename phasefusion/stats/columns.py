@@ -17,7 +17,7 @@ from phasefusion.errors import (
 )
 from phasefusion.frames import Device
 from phasefusion.stats._answers import check_choice
-from phasefusion.stats._numbers import clusters
+from phasefusion.stats._numbers import clusters, numbers
 from phasefusion.stats.proportions import check_level
 from phasefusion.stats.resampling import percentile_interval
 
@@ -158,13 +158,7 @@ def columns_bootstrap(
 
 def _table(values: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return whole numbers, 0 where they are missing, and which there are."""
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "biuf" and array.size:
-            raise TypeError(f"dtype {array.dtype}")
-        array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise StatisticsError(f"values must be numbers: {error}") from error
+    array = numbers(values, "values")
     if array.ndim != 2 or array.shape[1] < 1:
         raise StatisticsError(f"values must have shape (n, k), it is {array.shape}")
     known = ~np.isnan(array)
