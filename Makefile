@@ -3,6 +3,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 PY = $(VENV)/bin/python
+# The package itself, with extras. What a build backend warns of is not the user's doing.
+INSTALL = PHASEFUSION_WERROR= PYTHONWARNINGS=ignore $(PY) -m pip install -q \
+    --disable-pip-version-check --no-build-isolation -c constraints.txt
 CACHE = .cache
 C_FILES = $(wildcard csrc/*/*.c csrc/*/*.h)
 DEVICE_CODE = $(wildcard csrc/cuda/*.cu)
@@ -45,8 +48,7 @@ $(VENV)/.packages: $(VENV)/.system pyproject.toml constraints.txt
 	@echo "setup: Python packages into $(VENV) (a few minutes the first time)"
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@$(PY) -m pip install -q --disable-pip-version-check -U pip "setuptools>=77" "numpy>=2.0" wheel
-	@PHASEFUSION_WERROR= PYTHONWARNINGS=ignore $(PY) -m pip install -q --disable-pip-version-check \
-	    --no-build-isolation -c constraints.txt -e ".[hf,dev]"
+	@$(INSTALL) -e ".[hf,dev]"
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.packages setup.py $(C_FILES) $(DEVICE_CODE)
@@ -129,8 +131,7 @@ fuzz-%: setup
 BENCH = $(CACHE)/bench
 $(VENV)/.peers: $(VENV)/.built
 	@echo "bench: Python packages to compare with"
-	@PHASEFUSION_WERROR= $(PY) -m pip install -q --disable-pip-version-check \
-	    --no-build-isolation -c constraints.txt -e ".[hf,dev,bench]"
+	@$(INSTALL) -e ".[hf,dev,bench]"
 	@touch $@
 
 bench: setup $(VENV)/.peers
@@ -155,14 +156,12 @@ coverage: setup
 # lmms-eval is installed as well (docs/harnesses.md).
 $(VENV)/.notebooks: $(VENV)/.built
 	@echo "notebooks: Python packages with real weights and clips"
-	@PHASEFUSION_WERROR= $(PY) -m pip install -q --disable-pip-version-check \
-	    --no-build-isolation -c constraints.txt -e ".[hf,dev,notebooks]"
+	@$(INSTALL) -e ".[hf,dev,notebooks]"
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.built
 	@echo "docs: Sphinx and what it needs"
-	@PHASEFUSION_WERROR= $(PY) -m pip install -q --disable-pip-version-check \
-	    --no-build-isolation -c constraints.txt -e ".[hf,dev,docs]"
+	@$(INSTALL) -e ".[hf,dev,docs]"
 	@touch $@
 
 docs: setup $(VENV)/.docs
