@@ -6,6 +6,7 @@ import importlib
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,21 @@ def test_without_ffmpeg_only_video_is_missing(tmp_path: Path) -> None:
 def test_under_sanitizers_the_sanitized_modules_are_tested(name: str) -> None:
     module = importlib.import_module(f"phasefusion.{name}")
     assert b"__asan_init" in Path(str(module.__file__)).read_bytes()
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout")
+def test_the_source_archive_is_the_tree(tmp_path: Path) -> None:
+    command = [sys.executable, "setup.py", "-q", "egg_info", "--egg-base", tmp_path]
+    command += ["sdist", "-d", tmp_path]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
+        inside = {m.name.partition("/")[2] for m in archive if m.isfile()}
+    command = ["git", "ls-files", "-z", "-co", "--exclude-standard"]
+    listed = subprocess.run(
+        command, cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    tracked = {name for name in listed.stdout.split("\0") if (ROOT / name).is_file()}
+    assert tracked - inside == set()
+    made = {"PKG-INFO", "setup.cfg"}
+    stray = {name for name in inside - tracked - made if ".egg-info/" not in name}
+    assert stray == set()
