@@ -113,27 +113,12 @@ def resize(
            [200,   0,   0],
            [200,   0,   0]], dtype=uint8)
     """
+    how: Any = {"filter": filter, "first_pass": first_pass, "threads": threads}
     if device != "cpu":
-        check_device(device)
-        from phasefusion.cuda.fallback import resize_or_fall_back
+        from phasefusion.cuda.fallback import run_or_fall_back
 
-        return resize_or_fall_back(
-            frames,
-            size,
-            filter=filter,
-            first_pass=first_pass,
-            threads=threads,
-            required=device == "cuda",
-            stream=stream,
-        )
-    return _resize(
-        frames,
-        size,
-        filter=filter,
-        first_pass=first_pass,
-        threads=threads,
-        level="auto",
-    )
+        return run_or_fall_back(_resize, frames, size, device, stream, **how)
+    return _resize(frames, size, **how, level="auto")
 
 
 @overload
@@ -230,33 +215,13 @@ def resize_normalize(
     >>> planes[0, 0].round(3)
     array([-0.6, -0.6, -0.6], dtype=float32)
     """
+    how: Any = {"filter": filter, "first_pass": first_pass, "threads": threads}
+    how |= {"mean": mean, "std": std, "out": out}
     if device != "cpu":
-        check_device(device)
         from phasefusion.cuda.fallback import run_or_fall_back
 
-        return run_or_fall_back(
-            frames,
-            size,
-            mean=mean,
-            std=std,
-            filter=filter,
-            first_pass=first_pass,
-            out=out,
-            threads=threads,
-            required=device == "cuda",
-            stream=stream,
-        )
-    return _resize_normalize(
-        frames,
-        size,
-        mean=mean,
-        std=std,
-        filter=filter,
-        first_pass=first_pass,
-        out=out,
-        threads=threads,
-        level="auto",
-    )
+        return run_or_fall_back(_resize_normalize, frames, size, device, stream, **how)
+    return _resize_normalize(frames, size, **how, level="auto")
 
 
 def _resize(

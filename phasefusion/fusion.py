@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
 from phasefusion._checks import warn
+from phasefusion._fused import FusedPosterior, Missing, Pool, WeightedPosterior
 from phasefusion._random import MAX_OPTIONS, check_ids, tie_priority
-from phasefusion._results import Result
 from phasefusion._ties import RowNumbers, TieSeeds, pool_rows
 from phasefusion.errors import PhaseFusionWarning, PosteriorError
 from phasefusion.orders import to_content, validate
@@ -29,98 +29,12 @@ __all__ = [
 ]
 
 Over: TypeAlias = Literal["phase"] | tuple[Literal["phase"], Literal["order"]]
-Pool: TypeAlias = Literal["linear", "loglinear"]
-Missing: TypeAlias = Literal["complete", "available"]
 
 _POOLS = ("linear", "loglinear")
 _MISSING = ("complete", "available")
 _SCALARS = ("answer", "margin", "tied", "n_valid")
 _BY_ITEM = (*_SCALARS, "posterior", "phase_answers", "phase_margins", "valid")
 _INVALID = ("", "NaN", "+inf", "no finite log-probability")
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FusedPosterior(Result):
-    """Posterior pooled over passes, with what each pass said.
-
-    Shapes are those of one item; `fuse_items` puts an axis of items in front. "..." is
-    (M,) where every order was pooled over the phases on its own, and nothing else; "P"
-    is (S,) or (S, M), as in the log-probabilities that were given.
-
-    The arrays are parts of one block of memory, which any of them keeps alive: of a
-    large result keep ``result.answer.copy()`` where the rest may go.
-
-    Attributes
-    ----------
-    posterior : ndarray, shape (..., K), float64
-        In content order; sums to 1. NaN where there is no answer, 0 in the padding.
-    answer : int or ndarray, shape (...), int64
-        Content index of the best option; -1 where there is none.
-    margin : float or ndarray, shape (...), float64
-        Log of best over second best, in nats: 0 in a tie, inf when one option has all
-        the mass, NaN without an answer.
-    tied : bool or ndarray, shape (...), bool
-        Whether the best options were equal within 4 epsilon, so that the tie priority
-        of the item chose.
-    n_valid : int or ndarray, shape (...), int64
-        Valid passes behind the posterior.
-    phase_answers : ndarray, shape P, int64
-        Answer of each pass alone; -1 for an invalid one.
-    phase_margins : ndarray, shape P, float64
-        Margin of each pass alone, in nats; NaN for an invalid one.
-    valid : ndarray, shape P, bool
-        Passes that could be used.
-    reasons : tuple of str
-        Why passes are missing, one line each, and why an answer is.
-    pool, missing : str
-        The rules that were applied.
-    """
-
-    posterior: NDArray[np.float64]
-    answer: Any
-    margin: Any
-    tied: Any
-    n_valid: Any
-    phase_answers: NDArray[np.int64]
-    phase_margins: NDArray[np.float64]
-    valid: NDArray[np.bool_]
-    reasons: tuple[str, ...]
-    pool: Pool
-    missing: Missing
-
-    @property
-    def tie_set(self) -> NDArray[np.bool_]:
-        """Options within 4 epsilon of the best, shape of `posterior`."""
-        best = self.posterior.max(axis=-1, keepdims=True)
-        limit = best - 4 * np.finfo(np.float64).eps * best
-        return np.asarray(self.posterior >= limit, dtype=np.bool_)
-
-    def __repr__(self) -> str:
-        passes = f"{int(self.valid.sum())} of {self.valid.size} passes valid"
-        rule = f"{self.pool} pool"
-        if self.posterior.ndim > 1:
-            answered = int(np.sum(self.answer >= 0))
-            return (
-                f"FusedPosterior(posterior of shape {self.posterior.shape}, {answered} "
-                f"of {np.size(self.answer)} answered, {passes}, {rule})"
-            )
-        posterior = " ".join(f"{p:.4f}" for p in self.posterior)
-        votes = np.array2string(self.phase_answers, separator=" ").replace("\n", "")
-        tied = ", tied" if self.tied else ""
-        return (
-            f"FusedPosterior(answer={self.answer}, margin={self.margin:.4g} nats"
-            f"{tied}, posterior=[{posterior}], phase_answers={votes}, {passes}, {rule})"
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class WeightedPosterior(Result):
-    """Posterior of a position-weighted ensemble; see `position_weighted`."""
-
-    total: NDArray[np.float64]
-    posterior: NDArray[np.float64]
-    answer: int
-    margin: float
 
 
 def _choice(value: str, names: tuple[str, ...], argument: str) -> int:
@@ -305,16 +219,12 @@ def _fuse(
     posteriors, margins, answers, n_tied, n_valid = results[:5]
     phase_answers, phase_margins, states = (of_passes(values) for values in results[5:])
     reasons = _reasons(states, ids, named)
-    if rules.strict and reasons:
-        raise PosteriorError(
-            f"{len(reasons)} invalid passes, the first: {reasons[0]}; strict=False "
-            "counts them as missing"
-        )
+    if rules.strict:
+        _refuse(reasons)
     if rules.pool == "loglinear":
         needed = n_first * n_second if rules.missing == "complete" else 1
-        for row in np.flatnonzero((n_valid >= needed) & (answers < 0)):
-            where = f"item {ids[row // n_rows]!r}: " if named else ""
-            reasons += (f"{where}every option is vetoed by a -inf",)
+        vetoed = np.flatnonzero((n_valid >= needed) & (answers < 0))
+        reasons += _vetoes(vetoed // n_rows, ids, named)
     shape = (n, n_rows) if array.ndim == 4 and not pool_orders else (n,)
     return FusedPosterior(
         posterior=posteriors.reshape(*shape, width),
@@ -343,6 +253,22 @@ def _reasons(
             where += f", order {index[2]}"
         lines.append(f"{where}: {_INVALID[state[tuple(index)]]}")
     return tuple(lines)
+
+
+def _refuse(reasons: Sequence[str]) -> None:
+    if reasons:
+        raise PosteriorError(
+            f"{len(reasons)} invalid passes, the first: {reasons[0]}; strict=False "
+            "counts them as missing"
+        )
+
+
+def _vetoes(
+    items: NDArray[np.intp], ids: Sequence[str], named: bool
+) -> tuple[str, ...]:
+    """One line for every posterior of the loglinear pool that has no option left."""
+    wheres = (f"item {ids[item]!r}: " if named else "" for item in items)
+    return tuple(f"{where}every option is vetoed by a -inf" for where in wheres)
 
 
 def fuse(

@@ -13,8 +13,8 @@ is_same_size(pf_size a, pf_size b)
 static pf_status
 make_plans(pf_fit *fit, const pf_resize_options *options)
 {
-    for (size_t g = 0; g < fit->n_group; g++) {
-        const pf_size size = fit->group[g].size;
+    for (size_t g = 0; g < fit->groups.n_group; g++) {
+        const pf_size size = fit->groups.group[g].size;
         size_t k = 0;
 
         while (k < fit->n_plan && !is_same_size(fit->plan[k].dst, size)) {
@@ -58,18 +58,18 @@ make_scratch(pf_fit *fit)
 }
 
 pf_status
-pf_fit_init(pf_fit *fit, pf_size src_size, const pf_fit_group *group, size_t n_group,
+pf_fit_init(pf_fit *fit, pf_size src_size, pf_fit_groups groups,
         const pf_resize_options *options, const pf_normalise *normalise, size_t n_share)
 {
-    const size_t n_room = n_group > 0 ? n_group : 1;
+    const pf_fit_group *group = groups.group;
+    const size_t n_room = groups.n_group > 0 ? groups.n_group : 1;
     pf_status st;
 
-    *fit = (pf_fit){.group = group,
-            .n_group = n_group,
+    *fit = (pf_fit){.groups = groups,
             .src = src_size,
             .normalise = normalise,
             .n_share = n_share};
-    for (size_t g = 0; g < n_group; g++) {
+    for (size_t g = 0; g < groups.n_group; g++) {
         if ((group[g].rgb == NULL) == (group[g].planes == NULL) ||
                 (group[g].planes != NULL && normalise == NULL)) {
             return PF_EINVAL;
@@ -90,17 +90,17 @@ pf_fit_take(void *opaque, size_t share, size_t slot, const uint8_t *rgb)
     const pf_fit *fit = opaque;
     const ptrdiff_t row_bytes = 3 * (ptrdiff_t)fit->src.width_px;
     const pf_image_src src = {rgb, fit->src, row_bytes};
-    const pf_fit_group *group = fit->group;
+    const pf_fit_group *group = fit->groups.group;
     const pf_resize_plan *plan;
     pf_resize_scratch *scratch;
     pf_image_dst dst;
     size_t n_value;
     size_t g = 0;
 
-    while (g < fit->n_group && slot >= group[g].n_slot) {
+    while (g < fit->groups.n_group && slot >= group[g].n_slot) {
         slot -= group[g++].n_slot;
     }
-    if (g == fit->n_group || share >= fit->n_share) {
+    if (g == fit->groups.n_group || share >= fit->n_share) {
         return PF_EINVAL;
     }
     group += g;

@@ -14,24 +14,29 @@ typedef struct pf_fit_group {
     float *planes;
 } pf_fit_group;
 
-typedef struct pf_fit {
-    const pf_fit_group *group; /* (n_group) of the caller; slots count through them */
+/* Groups of the caller, which slots count through. */
+typedef struct pf_fit_groups {
+    const pf_fit_group *group;
     size_t n_group;
+} pf_fit_groups;
+
+typedef struct pf_fit {
+    pf_fit_groups groups;
     pf_size src;
     const pf_normalise *normalise;
     pf_resize_plan *plan; /* (n_plan) one a size */
     size_t n_plan;
-    size_t *plan_of;            /* (n_group) */
+    size_t *plan_of;            /* (groups.n_group) */
     pf_resize_scratch *scratch; /* (n_share, n_plan) */
     size_t n_share;
 } pf_fit;
 
-/* For pictures of src_size. normalise may be NULL when no group wants planes. group and
- * normalise must outlive the fit, which must be freed in every case. Errors as of
- * pf_resize_plan_init; PF_EINVAL also for a group without exactly one output. */
-PF_NODISCARD pf_status pf_fit_init(pf_fit *fit, pf_size src_size,
-        const pf_fit_group *group, size_t n_group, const pf_resize_options *options,
-        const pf_normalise *normalise, size_t n_share);
+/* For pictures of src_size. normalise may be NULL when no group wants planes. The
+ * groups and normalise must outlive the fit, which must be freed in every case. Errors
+ * as of pf_resize_plan_init; PF_EINVAL also for a group without exactly one output. */
+PF_NODISCARD pf_status pf_fit_init(pf_fit *fit, pf_size src_size, pf_fit_groups groups,
+        const pf_resize_options *options, const pf_normalise *normalise,
+        size_t n_share);
 
 /* Fits a picture, rows tight, into a slot. share is below n_share and belongs to one
  * thread at a time. PF_EINVAL for a slot or share that is not there. */

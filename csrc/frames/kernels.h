@@ -3,6 +3,7 @@
 #ifndef PF_FRAMES_KERNELS_H
 #define PF_FRAMES_KERNELS_H
 
+#include "base/dispatch.h"
 #include "frames/normalise.h"
 #include "frames/patches.h"
 #include "frames/resize.h"
@@ -57,6 +58,15 @@ pf_row(const pf_rows *rows, size_t y)
     const size_t last = rows->n_row + rows->n_next - 1;
 
     return rows->rgb + (ptrdiff_t)(y < last ? y : last) * rows->row_bytes;
+}
+
+/* Asks for the line at `at` of each row that will be wanted soon. */
+PF_BODY void
+pf_rows_prefetch(const pf_rows *rows, size_t at)
+{
+    for (size_t i = 0; i < rows->n_next; i++) {
+        PF_PREFETCH(pf_row(rows, rows->n_row + i) + at);
+    }
 }
 
 /* Zeroed memory for n items, aligned to PF_VECTOR_BYTES, to be freed with free(). NULL

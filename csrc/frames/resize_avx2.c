@@ -443,17 +443,6 @@ column(const struct pair *pair, size_t n_tap, const uint8_t *src, ptrdiff_t row_
     return _mm256_packus_epi16(px[0], px[1]);
 }
 
-/* Asks for a line of each row that the next resized row will want. */
-INLINE void
-fetch_below(const pf_rows *rows, size_t at)
-{
-    for (size_t i = 0; i < rows->n_next; i++) {
-        const uint8_t *row = pf_row(rows, rows->n_row + i);
-
-        _mm_prefetch((const char *)(row + at), _MM_HINT_T0);
-    }
-}
-
 TARGET static void
 vertical(const pf_resize_plan *plan, int64_t y, pf_rows rows, uint8_t *PF_RESTRICT dst)
 {
@@ -469,7 +458,7 @@ vertical(const pf_resize_plan *plan, int64_t y, pf_rows rows, uint8_t *PF_RESTRI
         /* The last column is moved back into the row; it repeats a few bytes. */
         const size_t at = b + 32 <= rows.n_bytes ? b : rows.n_bytes - 32;
 
-        fetch_below(&rows, at);
+        pf_rows_prefetch(&rows, at);
         _mm256_storeu_si256(
                 (void *)(dst + at), column(pair, n_tap, rows.rgb + at, rows.row_bytes));
     }

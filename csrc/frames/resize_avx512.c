@@ -370,17 +370,6 @@ column_of_quads(
     return _mm512_permutexvar_epi32(order, column_finish(&column));
 }
 
-/* Asks for a line of each row that the next resized row will want. */
-INLINE void
-fetch_below(const pf_rows *rows, size_t at)
-{
-    for (size_t i = 0; i < rows->n_next; i++) {
-        const uint8_t *row = pf_row(rows, rows->n_row + i);
-
-        _mm_prefetch((const char *)(row + at), _MM_HINT_T0);
-    }
-}
-
 /* As many of the bytes from b on as there are, at most 64. */
 INLINE __mmask64
 bytes_there(size_t n_bytes, size_t b)
@@ -400,7 +389,7 @@ vertical(const pf_resize_plan *plan, int64_t y, pf_rows rows, uint8_t *PF_RESTRI
     for (size_t b = 0; b < rows.n_bytes; b += VECTOR_BYTES) {
         const __mmask64 there = bytes_there(rows.n_bytes, b);
 
-        fetch_below(&rows, b);
+        pf_rows_prefetch(&rows, b);
         _mm512_mask_storeu_epi8(dst + b, there,
                 column_of_rows(quad, n_tap, rows.rgb + b, rows.row_bytes, there));
     }

@@ -104,10 +104,18 @@ convert_values(const pf_gpu_bootstrap *request, uint16_t **converted)
     return PF_OK;
 }
 
-/* Counts and their product for n resamples from first. */
+/* Resamples first .. first + n - 1 of the values; product has room for their sums. */
+typedef struct chunk {
+    const uint16_t *values;
+    float *product;
+    int64_t first;
+    int64_t n;
+} chunk;
+
+/* Their counts and the product of these with the values. */
 static pf_status
 multiply(pf_blas *blas, pf_device *device, const pf_gpu_bootstrap *request,
-        pf_block *block, int64_t first, int64_t n, pf_failure *failure)
+        pf_block *block, const chunk *part, pf_failure *failure)
 {
     const int column = (int)request->n_column;
     const int cluster = (int)request->n_cluster;
@@ -116,11 +124,11 @@ multiply(pf_blas *blas, pf_device *device, const pf_gpu_bootstrap *request,
             .count = (unsigned short *)block->part[1].address,
             .most = (unsigned *)block->part[3].address,
             .seed = request->seed,
-            .first_resample = first,
+            .first_resample = part->first,
             .n_cluster = cluster,
     };
     const pf_launch launch = {.kernel = PF_KERNEL_pf_resample_counts,
-            .grid = {(unsigned)n, 1, 1},
+            .grid = {(unsigned)part->n, 1, 1},
             .block = {COUNT_THREADS, 1, 1},
             .shared_bytes = ((size_t)cluster + 1) * sizeof(uint32_t),
             .params = &params,
@@ -134,42 +142,42 @@ multiply(pf_blas *blas, pf_device *device, const pf_gpu_bootstrap *request,
     if (st != PF_OK) {
         return st;
     }
-    return check(blas->cublasGemmEx(blas->handle, OP_N, OP_N, column, (int)n, cluster,
-                         &one, (const void *)block->part[0].address, TYPE_BF16, column,
-                         (const void *)block->part[1].address, TYPE_BF16, cluster,
-                         &zero, (void *)block->part[2].address, TYPE_F32, column,
-                         COMPUTE_F32, ALGORITHM_DEFAULT),
+    return check(blas->cublasGemmEx(blas->handle, OP_N, OP_N, column, (int)part->n,
+                         cluster, &one, (const void *)block->part[0].address, TYPE_BF16,
+                         column, (const void *)block->part[1].address, TYPE_BF16,
+                         cluster, &zero, (void *)block->part[2].address, TYPE_F32,
+                         column, COMPUTE_F32, ALGORITHM_DEFAULT),
             "cublasGemmEx", failure);
 }
 
-/* Resamples first .. first + n - 1; product has room for their sums. */
 static pf_status
 run_chunk(pf_blas *blas, pf_device *device, const pf_gpu_bootstrap *request,
-        const uint16_t *values, int64_t first, int64_t n, float *product,
-        pf_failure *failure)
+        const chunk *part, pf_failure *failure)
 {
-    const size_t n_sum = (size_t)(n * request->n_column);
+    const size_t n_sum = (size_t)(part->n * request->n_column);
+    const size_t first_sum = (size_t)(part->first * request->n_column);
+    const size_t item_bytes = sizeof *part->values;
     uint32_t most = 0;
     pf_block block = {.stream = device->stream};
     pf_status st;
 
-    block.part[0] = (pf_block_part){.from = values,
-            .n_byte =
-                    (size_t)(request->n_cluster * request->n_column) * sizeof *values};
+    block.part[0] = (pf_block_part){.from = part->values,
+            .n_byte = (size_t)(request->n_cluster * request->n_column) * item_bytes};
     block.part[1] = (pf_block_part){
-            .n_byte = (size_t)(n * request->n_cluster) * sizeof *values};
-    block.part[2] = (pf_block_part){.to = product, .n_byte = n_sum * sizeof *product};
+            .n_byte = (size_t)(part->n * request->n_cluster) * item_bytes};
+    block.part[2] = (pf_block_part){
+            .to = part->product, .n_byte = n_sum * sizeof *part->product};
     block.part[3] = (pf_block_part){.from = &most, .to = &most, .n_byte = sizeof most};
     st = pf_block_open(device, &block, failure);
     if (st == PF_OK) {
-        st = multiply(blas, device, request, &block, first, n, failure);
+        st = multiply(blas, device, request, &block, part, failure);
     }
     st = pf_block_close(device, &block, st, failure);
     if (st != PF_OK || most > MAX_VALUE) {
         return st != PF_OK ? st : PF_EDOMAIN;
     }
     for (size_t i = 0; i < n_sum; i++) {
-        request->sums[(size_t)(first * request->n_column) + i] = (int64_t)product[i];
+        request->sums[first_sum + i] = (int64_t)part->product[i];
     }
     return PF_OK;
 }
@@ -196,9 +204,9 @@ pf_blas_bootstrap(pf_blas *blas, pf_device *device, const pf_gpu_bootstrap *requ
     if (st == PF_OK) {
         for (int64_t i = 0; st == PF_OK && i < request->n_resample; i += CHUNK) {
             const int64_t left = request->n_resample - i;
+            const chunk part = {values, product, i, left < CHUNK ? left : CHUNK};
 
-            st = run_chunk(blas, device, request, values, i,
-                    left < CHUNK ? left : CHUNK, product, failure);
+            st = run_chunk(blas, device, request, &part, failure);
         }
         st = pf_device_leave(device, st, failure);
     }

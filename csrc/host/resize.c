@@ -68,13 +68,15 @@ describe(run *r, size_t i, const pf_gpu_job *job, pf_axis_form form)
 {
     const pf_gpu_request *request = r->request;
     pf_gpu_frame *frame = &r->frame[i];
+    const pf_axis_sizes across = {job->src.width_px, job->dst.width_px};
+    const pf_axis_sizes down = {job->src.height_px, job->dst.height_px};
     pf_table *offsets = NULL;
-    pf_status st = pf_tables_axis(r->device, form, job->src.width_px, job->dst.width_px,
-            request->filter, &r->across[i], r->failure);
+    pf_status st = pf_tables_axis(
+            r->device, form, across, request->filter, &r->across[i], r->failure);
 
     if (st == PF_OK) {
-        st = pf_tables_axis(r->device, form, job->src.height_px, job->dst.height_px,
-                request->filter, &r->down[i], r->failure);
+        st = pf_tables_axis(
+                r->device, form, down, request->filter, &r->down[i], r->failure);
     }
     if (st == PF_OK) {
         st = pf_tables_offsets(
@@ -89,10 +91,8 @@ describe(run *r, size_t i, const pf_gpu_job *job, pf_axis_form form)
             .y_offset = (const long long *)offsets->address + job->dst.width_px,
             .channel_offset = pf_tables_channel_offset(&request->places, job->dst),
             .row_bytes = {job->row_bytes[0], job->row_bytes[1]},
-            .across = pf_tables_describe_axis(
-                    r->across[i], job->src.width_px, job->dst.width_px),
-            .down = pf_tables_describe_axis(
-                    r->down[i], job->src.height_px, job->dst.height_px),
+            .across = pf_tables_describe_axis(r->across[i], across),
+            .down = pf_tables_describe_axis(r->down[i], down),
     };
     for (int p = 0; p < 3; p++) {
         frame->plane[p] = (const unsigned char *)job->plane[p];

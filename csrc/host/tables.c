@@ -190,12 +190,12 @@ make_matrices(const pf_axis *axis, packed *made)
 }
 
 static pf_status
-make_axis(pf_axis_form form, int64_t src_px, int64_t dst_px, pf_filter filter,
-        packed *made)
+make_axis(pf_axis_form form, pf_axis_sizes sizes, pf_filter filter, packed *made)
 {
     pf_axis axis = {0};
-    pf_status st = src_px == dst_px ? make_identity(&axis, src_px)
-                                    : pf_axis_init(&axis, src_px, dst_px, filter);
+    pf_status st = sizes.src_px == sizes.dst_px
+                           ? make_identity(&axis, sizes.src_px)
+                           : pf_axis_init(&axis, sizes.src_px, sizes.dst_px, filter);
 
     if (st == PF_OK) {
         st = form == PF_AXIS_PLAIN    ? make_plain(&axis, made)
@@ -207,11 +207,11 @@ make_axis(pf_axis_form form, int64_t src_px, int64_t dst_px, pf_filter filter,
 }
 
 pf_status
-pf_tables_axis(pf_device *device, pf_axis_form form, int64_t src_px, int64_t dst_px,
+pf_tables_axis(pf_device *device, pf_axis_form form, pf_axis_sizes sizes,
         pf_filter filter, pf_table **table, pf_failure *failure)
 {
     const pf_table_key key = {
-            {MAKER_AXIS, (int64_t)form, src_px, dst_px, (int64_t)filter}};
+            {MAKER_AXIS, (int64_t)form, sizes.src_px, sizes.dst_px, (int64_t)filter}};
     packed made;
     pf_status st;
 
@@ -219,10 +219,10 @@ pf_tables_axis(pf_device *device, pf_axis_form form, int64_t src_px, int64_t dst
     if (*table != NULL) {
         return PF_OK;
     }
-    if (src_px < 1 || src_px > PF_AXIS_MAX_PX || dst_px < 1) {
+    if (sizes.src_px < 1 || sizes.src_px > PF_AXIS_MAX_PX || sizes.dst_px < 1) {
         return PF_EINVAL;
     }
-    st = make_axis(form, src_px, dst_px, filter, &made);
+    st = make_axis(form, sizes, filter, &made);
     if (st != PF_OK) {
         return st;
     }
@@ -238,7 +238,7 @@ pf_tables_axis(pf_device *device, pf_axis_form form, int64_t src_px, int64_t dst
 }
 
 pf_gpu_axis
-pf_tables_describe_axis(const pf_table *table, int64_t src_px, int64_t dst_px)
+pf_tables_describe_axis(const pf_table *table, pf_axis_sizes sizes)
 {
     const size_t n = (size_t)table->n_item;
     const size_t head_bytes = (2 * sizeof(int32_t) * n + 15) / 16 * 16;
@@ -248,8 +248,8 @@ pf_tables_describe_axis(const pf_table *table, int64_t src_px, int64_t dst_px)
             .count = (const int *)count,
             .weight = (const void *)(table->address + head_bytes),
             .stride = (int)table->stride,
-            .src_px = (int)src_px,
-            .dst_px = (int)dst_px};
+            .src_px = (int)sizes.src_px,
+            .dst_px = (int)sizes.dst_px};
 }
 
 int64_t

@@ -14,17 +14,20 @@ typedef enum pf_axis_form {
     PF_AXIS_MATRICES   /* the same by groups of outputs, as tensor cores want them */
 } pf_axis_form;
 
+typedef struct pf_axis_sizes {
+    int64_t src_px;
+    int64_t dst_px;
+} pf_axis_sizes;
+
 /* The same weights as pf_axis_init makes, in that form; an axis that keeps its size has
  * one tap of 1.0, which changes no pixel. host holds first and count of every output,
  * or of every group of them.
  * Errors as of pf_axis_init, and PF_EBACKEND. */
 PF_NODISCARD pf_status pf_tables_axis(pf_device *device, pf_axis_form form,
-        int64_t src_px, int64_t dst_px, pf_filter filter, pf_table **table,
-        pf_failure *failure);
+        pf_axis_sizes sizes, pf_filter filter, pf_table **table, pf_failure *failure);
 
 /* What a kernel is told of it. */
-pf_gpu_axis pf_tables_describe_axis(
-        const pf_table *table, int64_t src_px, int64_t dst_px);
+pf_gpu_axis pf_tables_describe_axis(const pf_table *table, pf_axis_sizes sizes);
 
 /* Words from the first to the last that outputs (or groups) i .. i + n - 1 read, at
  * most, for i in steps of n; each reads a multiple of step words. */

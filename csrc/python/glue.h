@@ -24,6 +24,31 @@
 /* A function as the value of a module or type slot; ISO C has no direct conversion. */
 #define PF_SLOT(function) ((void *)(uintptr_t)(function))
 
+/* What every module's slots end with: it is for one interpreter, as NumPy is, and does
+ * without the GIL, for kernels have no state. An empty slot ends the list; Python had
+ * the first of these before the second. */
+#ifdef Py_mod_multiple_interpreters
+#define PF_INTERPRETERS_SLOT                                                           \
+    Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED
+#else
+#define PF_INTERPRETERS_SLOT 0, NULL
+#endif
+#ifdef Py_mod_gil
+#define PF_GIL_SLOT Py_mod_gil, Py_MOD_GIL_NOT_USED
+#else
+#define PF_GIL_SLOT 0, NULL
+#endif
+
+#ifdef PF_IMPORTS_NUMPY
+/* The exec of a module that needs nothing but NumPy. */
+static inline int
+pf_import_numpy(PyObject *module)
+{
+    (void)module;
+    return PyArray_ImportNumPyAPI() < 0 ? -1 : 0;
+}
+#endif
+
 /* obj as a C-contiguous, aligned array of typenum with n_dim dimensions, a new
  * reference; NULL with an exception that names the argument otherwise. Only safe
  * casts are made. */

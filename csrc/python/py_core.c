@@ -5,7 +5,7 @@
 static int
 core_exec(PyObject *module)
 {
-    if (PyArray_ImportNumPyAPI() < 0) {
+    if (pf_import_numpy(module) < 0) {
         return -1;
     }
     if (PyModule_AddFunctions(module, pf_grid_methods) < 0 ||
@@ -19,12 +19,8 @@ core_exec(PyObject *module)
 
 static PyModuleDef_Slot core_slots[] = {
         {Py_mod_exec, PF_SLOT(core_exec)},
-#ifdef Py_mod_multiple_interpreters
-        {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
-#endif
-#ifdef Py_mod_gil
-        {Py_mod_gil, Py_MOD_GIL_NOT_USED},
-#endif
+        {PF_INTERPRETERS_SLOT},
+        {PF_GIL_SLOT},
         {0, NULL},
 };
 

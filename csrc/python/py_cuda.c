@@ -472,21 +472,10 @@ static PyMethodDef cuda_methods[] = {
         {NULL, NULL, 0, NULL},
 };
 
-static int
-cuda_exec(PyObject *module)
-{
-    (void)module;
-    return PyArray_ImportNumPyAPI() < 0 ? -1 : 0;
-}
-
 static PyModuleDef_Slot cuda_slots[] = {
-        {Py_mod_exec, PF_SLOT(cuda_exec)},
-#ifdef Py_mod_multiple_interpreters
-        {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
-#endif
-#ifdef Py_mod_gil
-        {Py_mod_gil, Py_MOD_GIL_NOT_USED},
-#endif
+        {Py_mod_exec, PF_SLOT(pf_import_numpy)},
+        {PF_INTERPRETERS_SLOT},
+        {PF_GIL_SLOT},
         {0, NULL},
 };
 

@@ -227,6 +227,17 @@ done:
     return results;
 }
 
+/* The orders of an int64 array of two dimensions, which the set does not own. */
+static pf_order_set
+order_set(PyObject *orders)
+{
+    return (pf_order_set){
+            .order = PyArray_DATA(PF_ARRAY(orders)),
+            .n_order = (size_t)PyArray_DIM(PF_ARRAY(orders), 0),
+            .n_option = (size_t)PyArray_DIM(PF_ARRAY(orders), 1),
+    };
+}
+
 PyDoc_STRVAR(bad_order_doc,
         "bad_order(orders, /)\n--\n\n"
         "First row of (M, K) int64 that is no permutation, -1 if there is none.");
@@ -243,11 +254,7 @@ core_bad_order(PyObject *module, PyObject *orders_in)
     if (orders == NULL) {
         return NULL;
     }
-    set = (pf_order_set){
-            .order = PyArray_DATA(PF_ARRAY(orders)),
-            .n_order = (size_t)PyArray_DIM(PF_ARRAY(orders), 0),
-            .n_option = (size_t)PyArray_DIM(PF_ARRAY(orders), 1),
-    };
+    set = order_set(orders);
     st = pf_order_check(&set, &bad_row);
     Py_DECREF(orders);
     if (st != PF_OK) {
@@ -285,11 +292,7 @@ map_values(PyObject *args, order_map map)
         goto done;
     }
     shape = PyArray_DIMS(PF_ARRAY(values));
-    set = (pf_order_set){
-            .order = PyArray_DATA(PF_ARRAY(orders)),
-            .n_order = (size_t)PyArray_DIM(PF_ARRAY(orders), 0),
-            .n_option = (size_t)PyArray_DIM(PF_ARRAY(orders), 1),
-    };
+    set = order_set(orders);
     st = pf_order_check(&set, &bad_row);
     if (st != PF_OK || bad_row < set.n_order || shape[1] != (npy_intp)set.n_order ||
             shape[2] != (npy_intp)set.n_option) {

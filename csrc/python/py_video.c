@@ -372,7 +372,7 @@ video_exec(PyObject *module)
     video_state *state = PyModule_GetState(module);
     PyObject *errors;
 
-    if (PyArray_ImportNumPyAPI() < 0) {
+    if (pf_import_numpy(module) < 0) {
         return -1;
     }
     errors = PyImport_ImportModule("phasefusion.errors");
@@ -415,12 +415,8 @@ video_clear(PyObject *module)
 
 static PyModuleDef_Slot video_slots[] = {
         {Py_mod_exec, PF_SLOT(video_exec)},
-#ifdef Py_mod_multiple_interpreters
-        {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
-#endif
-#ifdef Py_mod_gil
-        {Py_mod_gil, Py_MOD_GIL_NOT_USED},
-#endif
+        {PF_INTERPRETERS_SLOT},
+        {PF_GIL_SLOT},
         {0, NULL},
 };
 

@@ -248,16 +248,16 @@ parse_resize(const char *filter, const char *first_pass, pf_resize_options *opti
 
 /* The decoding with a fit as its sink. */
 static PyObject *
-run_fitted(pf_reader *self, pf_read_call *call, const pf_fit_group *group,
-        size_t n_group, const pf_resize_options *options, const pf_normalise *normalise)
+run_fitted(pf_reader *self, pf_read_call *call, pf_fit_groups groups,
+        const pf_resize_options *options, const pf_normalise *normalise)
 {
     const pf_size size = {pf_geometry_height_px(&self->video.geometry),
             pf_geometry_width_px(&self->video.geometry)};
     PyObject *result = NULL;
     pf_fit fit;
     const pf_sink sink = {pf_fit_take, &fit};
-    const pf_status st = pf_fit_init(&fit, size, group, n_group, options, normalise,
-            (size_t)call->wish.n_thread);
+    const pf_status st = pf_fit_init(
+            &fit, size, groups, options, normalise, (size_t)call->wish.n_thread);
 
     if (st == PF_OK) {
         call->wish.sink = &sink;
@@ -301,8 +301,10 @@ pf_reader_read_fitted(PyObject *object, PyObject *args)
         group = collect_groups(outs, six != Py_None, call.wish.n_slot);
     }
     if (group != NULL) {
-        result = run_fitted(self, &call, group, (size_t)PyTuple_Size(outs), &options,
-                six == Py_None ? NULL : &normalise);
+        const pf_fit_groups groups = {group, (size_t)PyTuple_Size(outs)};
+
+        result = run_fitted(
+                self, &call, groups, &options, six == Py_None ? NULL : &normalise);
     }
     PyMem_Free(group);
     pf_end_call(&call);

@@ -318,8 +318,7 @@ def run(
         "seed": seed,
         "anchor": anchor_rule(protocol, anchor, phrase, phrase_of, at, at_of, window),
     }
-    if (model is None) == (scorer is None) and not (dry_run and model is None):
-        raise typer.BadParameter("give either --model or --scorer")
+    _check_one(model, scorer, dry_run)
     given = {
         "score": score,
         "path": None if path is AnswerPath.logit else path,
@@ -327,20 +326,12 @@ def run(
         "prior": prior,
         "device": device,
     }
-    options = {name: str(one) for name, one in given.items() if one is not None}
-    if scorer is not None and options:
-        raise typer.BadParameter(
-            f"--{' and --'.join(options)} can be given with --model only; a scorer of "
-            "--scorer sets its own"
-        )
+    options = _model_options(scorer, given)
     resizes_on = None if frames_device is None else frames_device.value
     if model is not None and resizes_on is not None:
         options["frames_device"] = resizes_on
-    warn_of_no_effect(
-        protocol,
-        settings["orders"],
-        {"phases": None, "n_orders": n_orders, "dense": dense},
-    )
+    counts = {"phases": None, "n_orders": n_orders, "dense": dense}
+    warn_of_no_effect(protocol, settings["orders"], counts)
     hired = find_engine(engine, workers, device)
     of_dataset = (dataset, videos, subtitles, gold, task, missing_videos)
     if dry_run:
@@ -366,6 +357,22 @@ def run(
         engine=hired,
         progress=False if quiet else None,
     )
+
+
+def _check_one(model: str | None, scorer: str | None, dry_run: bool) -> None:
+    if (model is None) == (scorer is None) and not (dry_run and model is None):
+        raise typer.BadParameter("give either --model or --scorer")
+
+
+def _model_options(scorer: str | None, given: dict[str, Any]) -> dict[str, str]:
+    """Return what was given for --model, which --scorer does without."""
+    options = {name: str(one) for name, one in given.items() if one is not None}
+    if scorer is not None and options:
+        raise typer.BadParameter(
+            f"--{' and --'.join(options)} can be given with --model only; a scorer of "
+            "--scorer sets its own"
+        )
+    return options
 
 
 @app.command(

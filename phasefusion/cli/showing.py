@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,6 +30,9 @@ from phasefusion.cli.application import (
     print_table,
 )
 from phasefusion.errors import FrameError
+
+if TYPE_CHECKING:
+    from phasefusion.video import Clip
 
 
 @app.command(
@@ -111,16 +114,7 @@ def frames(
     clip = read_clip(str(video), grid, on_error="mark")
     path = out or Path(f"{video.name}.grids.png")
     write_png(path, contact_sheet(clip, width_px=width))
-    rows = [
-        {
-            "phase": str(grid.phase(s)),
-            "frame_indices": clip.indices[s].tolist(),
-            "frame_times_s": clip.times_s[s].round(6).tolist(),
-            "missing": clip.indices[s][clip.missing[s] & ~clip.damaged[s]].tolist(),
-            "damaged": clip.indices[s][clip.damaged[s]].tolist(),
-        }
-        for s in range(len(clip.indices))
-    ]
+    rows = _rows_of(clip)
     if as_json:
         facts = {
             "path": str(video),
@@ -153,6 +147,20 @@ def frames(
         window_frames = grid.to_dict()["window"]
         print(*lines_of(found_anchor.to_dict(), window_frames), sep="\n")
     print(f"written: {path}")
+
+
+def _rows_of(clip: Clip) -> list[dict[str, Any]]:
+    """Say which frames each phase has."""
+    return [
+        {
+            "phase": str(clip.grid.phase(s)),
+            "frame_indices": clip.indices[s].tolist(),
+            "frame_times_s": clip.times_s[s].round(6).tolist(),
+            "missing": clip.indices[s][clip.missing[s] & ~clip.damaged[s]].tolist(),
+            "damaged": clip.indices[s][clip.damaged[s]].tolist(),
+        }
+        for s in range(len(clip.indices))
+    ]
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

@@ -197,16 +197,6 @@ class _Sender:
         whole = source_of(frames, size, *how, None, self._device)
         part = replace(whole, planes=whole.planes[places], lead=(len(places),))
         dtype = "uint8" if table is None else "float32"
-        shape = (len(places), *out.shape[1:])
-        made: Pixels = images._run(
-            part,
-            size,
-            shape,
-            dtype,
-            table,
-            (table is None, 0, 0, 1, 1),
-            None,
-            None,
-            *how,
-        )
+        recipe = images.Recipe(*how, dtype, table)
+        made: Pixels = images.make(part, size, (len(places), *out.shape[1:]), recipe)
         return made

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from phasefusion._checks import warn
 from phasefusion.cuda import arrays, runtime
@@ -16,86 +17,49 @@ from phasefusion.errors import (
     FallbackWarning,
 )
 from phasefusion.frames import (
-    Filter,
-    FirstPass,
+    Device,
     _check_options,
     _resize,
     _resize_normalize,
+    check_device,
 )
 
-__all__ = ["resize_or_fall_back", "run_or_fall_back", "warn_once"]
+__all__ = ["run_or_fall_back", "warn_once"]
 
 _fallen_back: set[str] = set()
 
+_ON_GPU: dict[Callable[..., Any], Callable[..., Any]] = {
+    _resize: resize,
+    _resize_normalize: resize_normalize,
+}
+
 
 def run_or_fall_back(
+    on_cpu: Callable[..., Any],
     frames: Any,
     size: tuple[int, int],
-    *,
-    mean: ArrayLike,
-    std: ArrayLike,
-    filter: Filter,
-    first_pass: FirstPass,
-    out: Any,
-    threads: int,
-    required: bool,
+    device: Device,
     stream: Any,
-) -> Any:
-    """Do what `phasefusion.resize_normalize` does with a device other than "cpu"."""
-    _check_options(filter, first_pass, threads)
-    try:
-        return resize_normalize(
-            frames,
-            size,
-            mean=mean,
-            std=std,
-            filter=filter,
-            first_pass=first_pass,
-            out=out,
-            stream=stream,
-            device=runtime.own_device(),
-        )
-    except (BackendUnavailableError, DeviceMemoryError) as error:
-        if required:
-            raise
-        warn_once(str(error))
-    host = _fetch(frames)
-    made = _resize_normalize(
-        host,
-        size,
-        mean=mean,
-        std=std,
-        filter=filter,
-        first_pass=first_pass,
-        out=out if isinstance(out, np.ndarray) else None,
-        threads=threads,
-        level="auto",
-    )
-    return _send_back(made, frames, out)
-
-
-def resize_or_fall_back(
-    frames: Any,
-    size: tuple[int, int],
     *,
-    filter: Filter,
-    first_pass: FirstPass,
     threads: int,
-    required: bool,
-    stream: Any,
+    **options: Any,
 ) -> Any:
-    """Do what `phasefusion.resize` does with a device other than "cpu"."""
-    _check_options(filter, first_pass, threads)
+    """Do on a GPU what `on_cpu` does; or do that, where "auto" finds none to use."""
+    check_device(device)
+    _check_options(options["filter"], options["first_pass"], threads)
+    on_gpu = _ON_GPU[on_cpu]
     try:
-        how: Any = {"filter": filter, "first_pass": first_pass}
         own = runtime.own_device()
-        return resize(frames, size, **how, stream=stream, device=own)
+        return on_gpu(frames, size, **options, stream=stream, device=own)
     except (BackendUnavailableError, DeviceMemoryError) as error:
-        if required:
+        if device == "cuda":
             raise
         warn_once(str(error))
-    made = _resize(_fetch(frames), size, **how, threads=threads, level="auto")
-    return _send_back(made, frames, None)
+    out = options.get("out")
+    if out is not None and not isinstance(out, np.ndarray):
+        options["out"] = None
+    made = on_cpu(_fetch(frames), size, **options, threads=threads, level="auto")
+    return _send_back(made, frames, out)
 
 
 def warn_once(reason: str, doing: str = "resizing") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,7 +17,9 @@ from phasefusion.frames import Filter, FirstPass, _check_size, _resize_normalize
 
 __all__ = [
     "DType",
+    "Recipe",
     "YuvFrames",
+    "make",
     "normalise_table",
     "resize",
     "resize_normalize",
@@ -27,6 +30,66 @@ __all__ = [
 DType: TypeAlias = Literal["float32", "float16", "bfloat16"]
 
 _CODES = {"float32": "f4", "float16": "f2", "bfloat16": "V2", "uint8": "u1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How frames are resized, and what is written of them where.
+
+    Attributes
+    ----------
+    filter, first_pass : str
+        As in `phasefusion.resize`.
+    dtype : str
+        Of what is written.
+    table : ndarray, shape (3, 256), float32, or None
+        What byte v of channel c becomes, channel by channel; with none, bytes are
+        written as they are, the channels of a pixel together.
+    patch : (int, int, int, int)
+        Height and width of a patch in pixels (0: the frame is whole), patches a side of
+        a merged block, frames a patch.
+    variant : str
+        The kernel, or "auto"; the values are the same.
+    """
+
+    filter: Filter = "bicubic"
+    first_pass: FirstPass = "auto"
+    dtype: str = "uint8"
+    table: NDArray[np.float32] | None = None
+    patch: tuple[int, int, int, int] = (0, 0, 1, 1)
+    variant: Variant = "auto"
+
+    def __post_init__(self) -> None:
+        """Refuse types that no kernel writes."""
+        if self.dtype not in _CODES:
+            raise FrameError(
+                f"dtype must be one of float32, float16, bfloat16; got {self.dtype!r}"
+            )
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of a value."""
+        return int(_CODES[self.dtype][1])
+
+    @property
+    def places(self) -> tuple[bool, int, int, int, int]:
+        """Where values go, as `_cuda.resize` wants it."""
+        return (self.table is None, *self.patch)
+
+    def bits(self) -> NDArray[Any] | None:
+        """Bit patterns of the table in that type."""
+        if self.table is None:
+            return None
+        if self.dtype == "float32":
+            return np.ascontiguousarray(self.table.view(np.uint32))
+        if self.dtype == "float16":
+            with np.errstate(over="ignore"):
+                half = self.table.astype(np.float16).view(np.uint16)
+            return np.ascontiguousarray(half)
+        whole = self.table.view(np.uint32).astype(np.uint64)
+        rounded = whole + 0x7FFF + (whole >> np.uint64(16) & np.uint64(1))
+        # finite values, so that none turns from NaN to Inf
+        return np.ascontiguousarray((rounded >> np.uint64(16)).astype(np.uint16))
 
 
 def resize(
@@ -75,10 +138,7 @@ def resize(
     """
     where = source_of(frames, size, filter, first_pass, stream, device)
     shape = (*where.lead, *_check_size(size), 3)
-    places = (True, 0, 0, 1, 1)
-    return _run(
-        where, size, shape, "uint8", None, places, out, stream, filter, first_pass
-    )
+    return make(where, size, shape, Recipe(filter, first_pass), out, stream)
 
 
 def resize_normalize(
@@ -118,13 +178,10 @@ def resize_normalize(
     BackendUnavailableError, DeviceMemoryError, DeviceError, FrameError
         As `resize` of this module.
     """
-    table = normalise_table(mean, std)
+    recipe = Recipe(filter, first_pass, dtype, normalise_table(mean, std))
     where = source_of(frames, size, filter, first_pass, stream, device)
     shape = (*where.lead, 3, *_check_size(size))
-    places = (False, 0, 0, 1, 1)
-    return _run(
-        where, size, shape, dtype, table, places, out, stream, filter, first_pass
-    )
+    return make(where, size, shape, recipe, out, stream)
 
 
 def resize_normalize_many(
@@ -159,9 +216,7 @@ def resize_normalize_many(
     BackendUnavailableError, DeviceMemoryError, DeviceError, FrameError
         As `resize` of this module.
     """
-    table = normalise_table(mean, std)
-    if dtype not in _CODES:
-        raise FrameError(f"dtype must be one of float32, float16, bfloat16: {dtype!r}")
+    recipe = Recipe(filter, first_pass, dtype, normalise_table(mean, std))
     if len(frames) != len(sizes):
         raise FrameError(f"{len(frames)} arrays of frames for {len(sizes)} sizes")
     sources = [
@@ -175,33 +230,19 @@ def resize_normalize_many(
         raise FrameError(
             "frames must all be on one device, in one pixel format, matrix and range"
         )
-    if not sources[0].on_gpu:
-        return [
-            _run(
-                source,
-                size,
-                (*source.lead, 3, *size),
-                dtype,
-                table,
-                (False, 0, 0, 1, 1),
-                None,
-                stream,
-                filter,
-                first_pass,
-            )
-            for source, size in zip(sources, sizes, strict=True)
-        ]
-    made = [
-        _Result(source, (*source.lead, 3, *_check_size(size)), dtype, None, stream)
+    shapes = [
+        (*source.lead, 3, *_check_size(size))
         for source, size in zip(sources, sizes, strict=True)
     ]
-    jobs = np.concatenate(
-        [
-            _jobs(source, size, result.address, result.item_bytes, (False, 0, 0, 1, 1))
-            for source, size, result in zip(sources, sizes, made, strict=True)
-        ]
-    )
-    _queue(sources[0], made[0].stream, jobs, table, dtype, filter, first_pass)
+    wanted = list(zip(sources, sizes, shapes, strict=True))
+    if not sources[0].on_gpu:
+        return [make(*one, recipe, None, stream) for one in wanted]
+    made = [_Result(source, shape, dtype, None, stream) for source, _, shape in wanted]
+    jobs = [
+        _jobs(source, size, result.address, recipe)
+        for (source, size, _), result in zip(wanted, made, strict=True)
+    ]
+    _queue(sources[0], made[0].stream, np.concatenate(jobs), recipe)
     for source, result in zip(sources, made, strict=True):
         arrays.keep_until(made[0].stream or 0, source.like, result.array)
     return [result.array for result in made]
@@ -263,19 +304,8 @@ def resize_patches(
         raise FrameError(f"frames must have shape (n, H, W, 3), got {where.lead} first")
     row_values = 3 * depth * patch * patch
     n_rows = -(-where.lead[0] // depth) * (height // patch) * (width // patch)
-    places = (False, patch, patch, merge, depth)
-    return _run(
-        where,
-        size,
-        (n_rows, row_values),
-        dtype,
-        table,
-        places,
-        out,
-        stream,
-        filter,
-        first_pass,
-    )
+    recipe = Recipe(filter, first_pass, dtype, table, (patch, patch, merge, depth))
+    return make(where, size, (n_rows, row_values), recipe, out, stream)
 
 
 def normalise_table(mean: ArrayLike, std: ArrayLike) -> NDArray[np.float32]:
@@ -301,25 +331,12 @@ def normalise_table(mean: ArrayLike, std: ArrayLike) -> NDArray[np.float32]:
     return planes[:, 0, :]
 
 
-def _bits_of(table: NDArray[np.float32], dtype: str) -> Any:
-    """Return the bit patterns of the values in that type."""
-    if dtype == "float32":
-        return table.view(np.uint32)
-    if dtype == "float16":
-        with np.errstate(over="ignore"):
-            return table.astype(np.float16).view(np.uint16)
-    bits = table.view(np.uint32).astype(np.uint64)
-    rounded = bits + 0x7FFF + (bits >> np.uint64(16) & np.uint64(1))
-    return (rounded >> np.uint64(16)).astype(np.uint16)  # finite, so no NaN turns Inf
-
-
 class _Result:
     """Memory for a result, of the caller's framework."""
 
     def __init__(
         self, where: Source, shape: tuple[int, ...], dtype: str, out: Any, stream: Any
     ) -> None:
-        self.item_bytes = int(_CODES[dtype][1])
         self.stream: int | None = None  # of the host: waits for everything
         if not where.on_gpu:
             self.array, self.address, self.keeper = _host_out(where, shape, dtype, out)
@@ -331,47 +348,31 @@ class _Result:
         self.address, self.keeper = view.address, view.keeper
 
 
-def _run(
+def make(
     where: Source,
     size: tuple[int, int],
     shape: tuple[int, ...],
-    dtype: str,
-    table: NDArray[np.float32] | None,
-    places: tuple[bool, int, int, int, int],
-    out: Any,
-    stream: Any,
-    filter: str,
-    first_pass: str,
-    variant: Variant = "auto",
+    recipe: Recipe,
+    out: Any = None,
+    stream: Any = None,
 ) -> Any:
-    """Make one result."""
-    if dtype not in _CODES:
-        names = "float32, float16, bfloat16"
-        raise FrameError(f"dtype must be one of {names}; got {dtype!r}")
+    """Return one result of that shape, in `out` if it is given."""
     runtime.device(where.device)  # before anything is allocated
-    made = _Result(where, shape, dtype, out, stream)
-    jobs = _jobs(where, size, made.address, made.item_bytes, places)
-    _queue(where, made.stream, jobs, table, dtype, filter, first_pass, places, variant)
+    made = _Result(where, shape, recipe.dtype, out, stream)
+    jobs = _jobs(where, size, made.address, recipe)
+    _queue(where, made.stream, jobs, recipe)
     if made.stream is not None:
         arrays.keep_until(made.stream, where.like, made.array)
     return made.array
 
 
 def _queue(
-    where: Source,
-    stream: int | None,
-    jobs: NDArray[np.int64],
-    table: NDArray[np.float32] | None,
-    dtype: str,
-    filter: str,
-    first_pass: str,
-    places: tuple[bool, int, int, int, int] = (False, 0, 0, 1, 1),
-    variant: Variant = "auto",
+    where: Source, stream: int | None, jobs: NDArray[np.int64], recipe: Recipe
 ) -> None:
     from phasefusion import _cuda
 
-    bits = None if table is None else np.ascontiguousarray(_bits_of(table, dtype))
     ready = runtime.device(where.device)
+    variant = recipe.variant
     if variant == "auto":
         moved = _moved_bytes(jobs, where.pixels) if stream is not None else 0
         variant = choice.variant_for(ready, moved)
@@ -382,10 +383,10 @@ def _queue(
             where.pixels,
             where.colour,
             jobs,
-            bits,
-            places,
-            filter,
-            first_pass,
+            recipe.bits(),
+            recipe.places,
+            recipe.filter,
+            recipe.first_pass,
             variant,
         )
 
@@ -397,21 +398,17 @@ def _moved_bytes(jobs: NDArray[np.int64], pixels: int) -> int:
 
 
 def _jobs(
-    where: Source,
-    size: tuple[int, int],
-    address: int,
-    item_bytes: int,
-    places: tuple[bool, int, int, int, int],
+    where: Source, size: tuple[int, int], address: int, recipe: Recipe
 ) -> NDArray[np.int64]:
     """Return one row a frame, as `_cuda.resize` wants them."""
-    _, patch_height, patch_width, _, depth = places
+    patch_height, patch_width, _, depth = recipe.patch
     planes = where.planes
     missing = -len(planes) % depth
     if missing:
         planes = np.concatenate([planes, planes[-1:].repeat(missing, 0)])
     index = np.arange(len(planes), dtype=np.int64)
-    frame_bytes = 3 * size[0] * size[1] * item_bytes
-    within = patch_height * patch_width * item_bytes
+    frame_bytes = 3 * size[0] * size[1] * recipe.item_bytes
+    within = patch_height * patch_width * recipe.item_bytes
     jobs = np.zeros((len(planes), 10), np.int64)
     jobs[:, :3] = planes
     jobs[:, 3:5] = where.row_bytes

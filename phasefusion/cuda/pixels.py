@@ -110,18 +110,11 @@ def _written(
     settings: PixelSettings,
     stream: Any,
 ) -> Any:
-    return images._run(
-        where,
-        size,
-        tuple(shape),
-        "float32",
-        settings.value_table(),
-        (False, *((0, 0) if cut == size else cut), 1, 1),
-        None,
-        stream,
-        settings.filter,
-        settings.first_pass,
+    patch = (*((0, 0) if cut == size else cut), 1, 1)
+    recipe = images.Recipe(
+        settings.filter, settings.first_pass, "float32", settings.value_table(), patch
     )
+    return images.make(where, size, tuple(shape), recipe, stream=stream)
 
 
 def _cropped(

@@ -8,7 +8,6 @@ tolerated, by interval and not by point.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -96,12 +95,7 @@ class GateResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values; what is not defined is None."""
-        fields = {
-            item.name: getattr(self, item.name) for item in dataclasses.fields(self)
-        }
-        fields["exit_status"] = self.exit_status
-        made: dict[str, Any] = _json.loads(_json.dumps(fields))
-        return made
+        return _json.fields_of(self, exit_status=self.exit_status)
 
     def to_markdown(self) -> str:
         """Return a summary as Markdown, for a pull request."""

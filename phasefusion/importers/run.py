@@ -234,15 +234,7 @@ def import_run(
     add_findings(made, resolved, findings)
     result = ImportReport(
         format=_formats_text(detected),
-        files=tuple(
-            _file(path, role)
-            for path, role in (
-                *((path, "results") for path in paths),
-                (questions, "questions"),
-                (gold, "gold"),
-            )
-            if path is not None
-        ),
+        files=_files(paths, questions, gold),
         benchmarks=_benchmarks(resolved.values()),
         questions=len({item_of(one) for one in made}),
         passes=len(made),
@@ -259,6 +251,15 @@ def import_run(
             one.record for one in made if pass_key(one.record) not in writer.done
         )
     return Imported(Path(out), result)
+
+
+def _files(
+    paths: Sequence[Path], questions: str | Path | None, gold: str | Path | None
+) -> tuple[dict[str, str], ...]:
+    """Describe what was read."""
+    read: list[tuple[str | Path | None, str]] = [(path, "results") for path in paths]
+    read += [(questions, "questions"), (gold, "gold")]
+    return tuple(_file(path, role) for path, role in read if path is not None)
 
 
 def _remedy(path: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -155,12 +154,7 @@ class Watch:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values; what is not defined is None."""
-        fields = {
-            item.name: getattr(self, item.name) for item in dataclasses.fields(self)
-        }
-        fields["exit_status"] = self.exit_status
-        made: dict[str, Any] = _json.loads(_json.dumps(fields))
-        return made
+        return _json.fields_of(self, exit_status=self.exit_status)
 
     def to_markdown(self) -> str:
         """Return the tables as Markdown."""

@@ -80,3 +80,20 @@ def _encodable(value: Any) -> Any:
         names = (field.name for field in dataclasses.fields(value))
         return {name: _encodable(getattr(value, name)) for name in names}
     return value
+
+
+def fields_of(result: Any, **more: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass, and what else is given, as JSON values.
+
+    Examples
+    --------
+    >>> @dataclasses.dataclass
+    ... class Pair:
+    ...     ends: tuple[int, int]
+    >>> fields_of(Pair((0, 1)), width=1)
+    {'ends': [0, 1], 'width': 1}
+    """
+    names = [item.name for item in dataclasses.fields(result)]
+    values = {name: getattr(result, name) for name in names}
+    made: dict[str, Any] = loads(dumps(values | more))
+    return made

@@ -231,23 +231,8 @@ def clustered_mean(
     n, n_clusters = len(x), len(names)
     nan = float("nan")
     if n == 0:
-        return ClusteredMean(
-            nan,
-            nan,
-            nan,
-            nan,
-            nan,
-            nan,
-            nan,
-            nan,
-            nan,
-            nan,
-            0,
-            0,
-            len(given),
-            confidence_level,
-            limits,
-        )
+        unknown = (nan,) * 10
+        return ClusteredMean(*unknown, 0, 0, len(given), confidence_level, limits)
     mean = math.fsum(x.tolist()) / n
     deviations = x - mean if x.min() < x.max() else np.zeros(n)
     squares = own = math.fsum((deviations**2).tolist())
@@ -270,12 +255,8 @@ def clustered_mean(
         df = n_clusters - 1
         se = math.sqrt(n_clusters / df) * se_cr0
         half, half_z = (-float(q) * se for q in (stdtrit(df, tail), ndtri(tail)))
-        low, high, low_z, high_z = (
-            mean - half,
-            mean + half,
-            mean - half_z,
-            mean + half_z,
-        )
+        low, high = mean - half, mean + half
+        low_z, high_z = mean - half_z, mean + half_z
         pvalue = 2.0 * float(stdtr(df, -abs(mean / se)))
     return ClusteredMean(
         mean,

@@ -12,9 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .clips import BANK_GRID, bank_scene, grid_indices
-from .network import INPUT_SIDE_PX, PAIR_TOKENS, patch_layout, second_per_grid
-from .questions import (
+from phasefusion.tinyvlm.clips import BANK_GRID, bank_scene, grid_indices
+from phasefusion.tinyvlm.network import (
+    INPUT_SIDE_PX,
+    PAIR_TOKENS,
+    patch_layout,
+    second_per_grid,
+)
+from phasefusion.tinyvlm.questions import (
     CONCEPTS,
     DEFAULT_SUFFIX,
     KINDS,
@@ -27,8 +32,8 @@ from .questions import (
     look_up,
     prompt_text,
 )
-from .tokens import Encoder
-from .world import (
+from phasefusion.tinyvlm.tokens import Encoder
+from phasefusion.tinyvlm.world import (
     COLOURS,
     MOVES,
     SHAPES,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from .world import Scene, render, sample_scene
+from phasefusion.tinyvlm.world import Scene, render, sample_scene
 
 __all__ = [
     "BANK_GRID",

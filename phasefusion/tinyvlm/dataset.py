@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .clips import bank_scene, encode_clip
-from .questions import KINDS, ask, kinds_for
+from phasefusion.tinyvlm.clips import bank_scene, encode_clip
+from phasefusion.tinyvlm.questions import KINDS, ask, kinds_for
 
 __all__ = ["HELD_OUT_SEED", "SHIPPED_SEED", "main", "write_dataset"]
 

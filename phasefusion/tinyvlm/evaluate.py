@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 from transformers import AutoModelForImageTextToText, AutoTokenizer
 
 from phasefusion.grid import PhaseGrid
-from phasefusion.video import read_clip
-
-from .clips import BANK_GRID, resize_frames
-from .network import (
+from phasefusion.tinyvlm.clips import BANK_GRID, resize_frames
+from phasefusion.tinyvlm.network import (
     INPUT_SIDE_PX,
     PAIR_TOKENS,
     fast_vision,
@@ -32,8 +30,14 @@ from .network import (
     patch_layout,
     second_per_grid,
 )
-from .questions import DEFAULT_SUFFIX, KINDS, TEXT_SUFFIX, prompt_text
-from .tokens import Encoder
+from phasefusion.tinyvlm.questions import (
+    DEFAULT_SUFFIX,
+    KINDS,
+    TEXT_SUFFIX,
+    prompt_text,
+)
+from phasefusion.tinyvlm.tokens import Encoder
+from phasefusion.video import read_clip
 
 __all__ = ["Item", "Model", "evaluate", "letter_posteriors", "load_items", "main"]
 

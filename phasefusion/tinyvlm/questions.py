@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .world import COLOURS, MOVES, SHAPES, Scene
+from phasefusion.tinyvlm.world import COLOURS, MOVES, SHAPES, Scene
 
 __all__ = [
     "CONCEPTS",

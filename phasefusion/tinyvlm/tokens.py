@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from .questions import LETTERS, all_texts
+from phasefusion.tinyvlm.questions import LETTERS, all_texts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

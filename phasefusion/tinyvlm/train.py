@@ -24,11 +24,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import Qwen2_5_VLForConditionalGeneration
 
-from . import evaluate, questions_path
-from .batches import SEE_CLASSES, Bank, Batches, Stage, schedule
-from .clips import build_bank
-from .dataset import HELD_OUT_SEED, write_dataset
-from .network import (
+from phasefusion.tinyvlm import evaluate, questions_path
+from phasefusion.tinyvlm.batches import SEE_CLASSES, Bank, Batches, Stage, schedule
+from phasefusion.tinyvlm.clips import build_bank
+from phasefusion.tinyvlm.dataset import HELD_OUT_SEED, write_dataset
+from phasefusion.tinyvlm.network import (
     IMAGE_MEAN,
     IMAGE_STD,
     INPUT_SIDE_PX,
@@ -40,8 +40,8 @@ from .network import (
     fast_vision,
     last_hidden_states,
 )
-from .questions import CONCEPTS
-from .tokens import Encoder, build_tokenizer, special_ids
+from phasefusion.tinyvlm.questions import CONCEPTS
+from phasefusion.tinyvlm.tokens import Encoder, build_tokenizer, special_ids
 
 __all__ = ["Probes", "main", "save", "train"]
 

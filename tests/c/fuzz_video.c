@@ -110,7 +110,7 @@ read_fitted(pf_video *video, pf_wish *wish, dice *d)
     bool damaged = false;
 
     if (pf_normalise_init(&normalise, mean, std) == PF_OK &&
-            pf_fit_init(&fit, src, &group, 1, &options, &normalise,
+            pf_fit_init(&fit, src, (pf_fit_groups){&group, 1}, &options, &normalise,
                     (size_t)wish->n_thread) == PF_OK) {
         const pf_sink sink = {pf_fit_take, &fit};
 

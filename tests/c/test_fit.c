@@ -27,7 +27,8 @@ test_fit(void)
     pf_fit fit;
 
     CHECK(pf_normalise_init(&normalise, mean, std) == PF_OK);
-    CHECK(pf_fit_init(&fit, size, group, 3, &options, &normalise, 2) == PF_OK);
+    CHECK(pf_fit_init(&fit, size, (pf_fit_groups){group, 3}, &options, &normalise, 2) ==
+            PF_OK);
     for (size_t i = 0; i < 7; i++) {
         memset(rgb, (int)(10 * order[i]), 5 * 7 * 3);
         CHECK(pf_fit_take(&fit, i % 2, order[i], rgb) == PF_OK);
@@ -45,12 +46,15 @@ test_fit(void)
     CHECK(pf_fit_take(&fit, 2, 0, rgb) == PF_EINVAL);
     pf_fit_free(&fit);
     pf_fit_free(&fit);
-    CHECK(pf_fit_init(&fit, size, group, 3, &options, NULL, 2) == PF_EINVAL);
+    CHECK(pf_fit_init(&fit, size, (pf_fit_groups){group, 3}, &options, NULL, 2) ==
+            PF_EINVAL);
     pf_fit_free(&fit);
     group[1].size.width_px = 0;
-    CHECK(pf_fit_init(&fit, size, group, 2, &options, NULL, 2) == PF_EINVAL);
+    CHECK(pf_fit_init(&fit, size, (pf_fit_groups){group, 2}, &options, NULL, 2) ==
+            PF_EINVAL);
     pf_fit_free(&fit);
-    CHECK(pf_fit_init(&fit, size, NULL, 0, &options, NULL, 1) == PF_OK);
+    CHECK(pf_fit_init(&fit, size, (pf_fit_groups){NULL, 0}, &options, NULL, 1) ==
+            PF_OK);
     CHECK(pf_fit_take(&fit, 0, 0, rgb) == PF_EINVAL);
     pf_fit_free(&fit);
     free(rgb);
@@ -72,7 +76,8 @@ test_failing_fit(void)
         pf_fit fit;
 
         n_until_failure = n;
-        st = pf_fit_init(&fit, (pf_size){5, 7}, &group, 1, &options, NULL, 2);
+        st = pf_fit_init(
+                &fit, (pf_size){5, 7}, (pf_fit_groups){&group, 1}, &options, NULL, 2);
         CHECK(st == PF_OK || st == PF_ENOMEM);
         CHECK(st != PF_OK || n > 2);
         n_until_failure = -1;

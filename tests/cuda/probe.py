@@ -46,21 +46,8 @@ def check_resize(cuda, frames, source_of, images) -> bool:
                 variants = ["plain", "tiled", "tensor"]
                 for variant in variants[: 2 + (first_pass == "horizontal")]:
                     where = source_of(given, size, "bicubic", first_pass, None, 0)
-                    made.append(
-                        images._run(
-                            where,
-                            size,
-                            (2, *size, 3),
-                            "uint8",
-                            None,
-                            (True, 0, 0, 1, 1),
-                            None,
-                            None,
-                            "bicubic",
-                            first_pass,
-                            variant,
-                        )
-                    )
+                    recipe = images.Recipe(first_pass=first_pass, variant=variant)
+                    made.append(images.make(where, size, (2, *size, 3), recipe))
                 good &= all(np.array_equal(made[0], other) for other in made[1:])
                 if given is batch:
                     exact8 = frames.resize(batch, size, first_pass=first_pass)

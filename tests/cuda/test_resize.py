@@ -28,21 +28,9 @@ KEEP = settings(
 def resized(given_frames, size, filter, first_pass, variant, table=None, dtype="uint8"):
     """The bytes, or the values of a table, by one variant."""
     where = source_of(given_frames, size, filter, first_pass, None, 0)
-    places = (table is None, 0, 0, 1, 1)
     shape = (*where.lead, *size, 3) if table is None else (*where.lead, 3, *size)
-    return images._run(
-        where,
-        size,
-        shape,
-        dtype,
-        table,
-        places,
-        None,
-        None,
-        filter,
-        first_pass,
-        variant,
-    )
+    recipe = images.Recipe(filter, first_pass, dtype, table, variant=variant)
+    return images.make(where, size, shape, recipe)
 
 
 def cannot(variant, source, size, first_pass):
