@@ -14,6 +14,7 @@ from phasefusion._checks import warn
 from phasefusion._sources import files
 from phasefusion._sources.options import resolve_gold
 from phasefusion._wording import encodable
+from phasefusion.datasets._subtitles import text_in
 from phasefusion.datasets.item import Item, SubtitleSource, bounds, checked_options
 from phasefusion.datasets.loading import MissingVideos, detect, load
 from phasefusion.datasets.videos import is_file
@@ -223,7 +224,7 @@ def _option_list(cell: str, where: str) -> Any:
 def _item(
     row: Mapping[str, Any], where: str, benchmark: str, root: Path, check: bool
 ) -> Item:
-    missing = [name for name in _FIELDS if row.get(name) in (None, "")]
+    missing = [name for name in _FIELDS if _is_empty(row.get(name), name)]
     if missing:
         raise DatasetError(f"{where}: {', '.join(missing)} missing or empty")
     question_id = row["question_id"]
@@ -240,11 +241,11 @@ def _item(
     start, end = bounds(row, where)
     kind = row.get("type")
     return Item(
-        question_id=str(question_id),
+        question_id=str(question_id).strip(),
         benchmark=str(row.get("benchmark") or benchmark),
         video=str(video),
         video_id=str(row.get("video_id") or encodable(video.stem)),
-        question=_text(row, "question", where),
+        question=_text(row, "question", where).strip(),
         options=options,
         gold=_gold(row.get("answer"), options, where),
         type=None if kind in (None, "") else str(kind),
@@ -254,6 +255,12 @@ def _item(
         strata=_strata(row, where),
         subtitles=_subtitles(row, where, root, check),
     )
+
+
+def _is_empty(value: object, name: str) -> bool:
+    """Whether a field says nothing; white space may be the name of a file."""
+    blank = isinstance(value, str) and name != "video" and not value.strip()
+    return blank or value in (None, "")
 
 
 def _text(row: Mapping[str, Any], name: str, where: str) -> str:
@@ -283,14 +290,16 @@ def _subtitles(
     given = row.get("subtitles")
     if given in (None, ""):
         return None
-    if isinstance(given, list):
-        return SubtitleSource(text=json.dumps(given))
-    if not isinstance(given, str):
+    if not isinstance(given, str | list):
         raise DatasetError(
             f"{where}: subtitles must be a path or a list of cues, not {given!r}"
         )
-    path = root / given
-    if check and not is_file(path):
+    path = root / str(given)
+    there = isinstance(given, str) and is_file(path)
+    text = None if there else text_in(given)
+    if text is not None:
+        return SubtitleSource(text=text)
+    if check and not there:
         raise DatasetError(f"{where}: there is no subtitle file {path}")
     return SubtitleSource(path=str(path))
 
