@@ -16,7 +16,7 @@ from phasefusion.answers import LETTERS
 from phasefusion.datasets._drafts import Draft, LeftOut, Row
 from phasefusion.datasets._forms import FORMS
 from phasefusion.datasets._shapes import detect, rows_of
-from phasefusion.datasets._sources import Source, plain
+from phasefusion.datasets._sources import Source, digest, plain
 from phasefusion.datasets._subtitles import SubtitleFinder
 from phasefusion.datasets.item import Item, bounds
 from phasefusion.datasets.report import Dataset, DatasetReport, Problem, some
@@ -89,7 +89,7 @@ class Reader:
         report = DatasetReport(
             name=self._settings.name,
             benchmark=self._benchmark(),
-            files=tuple(one.digest() for one in sources if one.file is not None),
+            files=tuple(digest(one.file) for one in sources if one.file is not None),
             read=self._n_read,
             kept=len(items),
             with_gold=sum(item.gold is not None for item in items),

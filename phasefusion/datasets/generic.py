@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +131,8 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{path}, line {number}", row
     else:
         separator = "\t" if suffix == ".tsv" else ","
-        yield from _csv_rows(path, files.read_text(path), separator)
+        with files.opened(path, "") as text:
+            yield from _csv_rows(path, text, separator)
 
 
 def _objects(path: Path, data: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -154,11 +154,9 @@ def _objects(path: Path, data: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _csv_rows(
-    path: Path, text: str, delimiter: str
+    path: Path, lines: Iterable[str], delimiter: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    reader = csv.DictReader(
-        io.StringIO(text, newline=""), delimiter=delimiter, strict=True
-    )
+    reader = csv.DictReader(lines, delimiter=delimiter, strict=True)
     begun = 1
     try:
         columns = list(reader.fieldnames or ())

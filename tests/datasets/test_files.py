@@ -1,10 +1,13 @@
 """Files that questions name: what becomes of missing ones, and names as written."""
 
+import csv
 import json
+import tracemalloc
 
 import pytest
 
 from phasefusion import datasets
+from phasefusion._sources import files
 from phasefusion.anchors.rule import AnchorRule
 from phasefusion.datasets.videos import Folder
 from phasefusion.errors import DatasetError, DatasetWarning
@@ -230,3 +233,69 @@ def test_the_very_name_comes_before_another_ending(tmp_path):
         (tmp_path / "deep" / name).touch()
     assert Folder(tmp_path).find("a.mkv").path.name == "a.mkv"
     assert Folder(tmp_path).find("a").path.name == "a.mp4"
+
+
+class TestLargeFiles:
+    """Files of lines are never in memory as a whole."""
+
+    ROW = PLAIN | {"question": "x" * 10_000}
+
+    @pytest.fixture(params=[".jsonl", ".csv", ".tsv"])
+    def path(self, folder, request):
+        path = folder / f"q{request.param}"
+        rows = [self.ROW | {"question_id": f"q{k}"} for k in range(800)]
+        with path.open("w", newline="") as file:
+            if request.param == ".jsonl":
+                file.writelines(json.dumps(row) + "\n" for row in rows)
+            else:
+                separator = "," if request.param == ".csv" else "\t"
+                table = csv.DictWriter(file, self.ROW, delimiter=separator)
+                table.writeheader()
+                cells = [row | {"options": json.dumps(["x", "y"])} for row in rows]
+                table.writerows(cells)
+        return path
+
+    def test_go_through_in_pieces(self, path):
+        tracemalloc.start()
+        try:
+            if path.suffix == ".jsonl":
+                n = sum(1 for _ in files.read_jsonl(path))
+            else:
+                separator = files.TABLES[path.suffix]
+                with files.opened(path, "") as lines:
+                    n = sum(1 for _ in files.separated(path, lines, separator)) - 1
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert n == 800
+        assert peak < 1e6 < path.stat().st_size / 8 + 1
+
+    def test_are_there_once_as_questions(self, path):
+        tracemalloc.start()
+        try:
+            assert len(datasets.read("auto", path)) == 800
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.reset_peak()
+            assert len(datasets.load_questions(path)) == 800
+            own = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert max(peak, own) < 1.6 * path.stat().st_size
+
+    def test_have_no_limit_of_size(self, path, monkeypatch):
+        monkeypatch.setattr(files, "_MAX_BYTES", 1000)
+        assert len(datasets.read("auto", path)) == 800
+        path = write(path.parent, self.ROW)
+        with pytest.raises(DatasetError, match=r"larger than .* save it as \.jsonl"):
+            datasets.read("auto", path)
+
+    @pytest.mark.parametrize("form", ["jsonl", "csv"])
+    def test_name_the_line_that_is_no_text(self, folder, form):
+        path = folder / f"q.{form}"
+        lines = [b"\xef\xbb\xbf{}" if form == "jsonl" else b"abc"] + [b"{}"] * 9000
+        path.write_bytes(b"\n".join([*lines, b'{"a": "caf\xe9"}']))
+        at = 6 if form == "jsonl" else 4
+        with pytest.raises(
+            DatasetError, match=rf"line 9002: not UTF-8 .*\(byte {at + 27010}\)"
+        ):
+            datasets.read("plain", path)
