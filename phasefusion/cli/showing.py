@@ -90,7 +90,7 @@ def frames(
         return
     if every is not None:
         raise typer.BadParameter("--every goes with --check only")
-    from phasefusion.contact import contact_sheet, write_png
+    from phasefusion.contact import contact_sheet, picture_size, write_png
     from phasefusion.grid import PhaseGrid
     from phasefusion.video import read_clip
 
@@ -108,7 +108,8 @@ def frames(
         grid, found_anchor = anchored_grid(
             video, grid, anchor, phrase, subtitles, at, window
         )
-    clip = read_clip(str(video), grid, on_error="mark")
+    size = picture_size(grid.phases, width)
+    clip = read_clip(str(video), grid, on_error="mark", size=size)
     path = out or Path(f"{video.name}.grids.png")
     write_png(path, contact_sheet(clip, width_px=width))
     rows = [
