@@ -179,7 +179,7 @@ def _check_frames(video: Path, every: int | None, as_json: bool) -> None:
 
     if every is not None and every < 1:
         raise typer.BadParameter(f"--every is {every}; it must be at least 1")
-    found = check_frames(str(video), every=every)
+    found = check_frames(str(video), every=every, progress=None)
     if as_json:
         print(json.dumps(found.to_dict()))
     else:
