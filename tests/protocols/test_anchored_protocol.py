@@ -183,6 +183,22 @@ def test_both_ways_are_of_the_questions_that_have_both(clips, tmp_path):
     assert {row["n"] for row in difference["rows"]} == {3}
 
 
+def test_windows_are_those_of_the_videos_of_a_benchmark(clips, tmp_path):
+    """A video of another benchmark that is called the same is another video."""
+    made = run(ask(clips, {}, {}), tmp_path / "run", AnchorRule(**WIDE))
+    (one,) = made.report().numbers["anchors"]["windows"]
+    file = made.path / "passes.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    rows += [row | {"benchmark": "other"} for row in rows]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    windows = made.report().numbers["anchors"]["windows"]
+    assert [(w["benchmark"], w["questions"]) for w in windows] == [
+        ("other", 2),
+        ("questions", 2),
+    ]
+    assert {w["video"] for w in windows} == {one["video"]}
+
+
 def test_a_killed_run_goes_on_and_another_rule_is_another_run(clips, tmp_path):
     path = ask(clips, {}, {"video": "b.mp4"})
     whole = run(path, tmp_path / "run", AnchorRule(**WIDE))

@@ -339,8 +339,8 @@ def test_questions_at_risk(twelve, tmp_path):
     counts = {name: row["questions"] for name, row in table(report, 1).items()}
     assert counts == {"robust, above 0.75": 3, "between": 3, "at risk, below 0.55": 6}
     risky = table(report, 2)
-    assert list(risky) == [f"q{q}" for q in (3, 7, 11, 2, 6, 10)]
-    assert risky["q7"]["posterior"] == pytest.approx(0.45)
+    assert list(risky) == [f"questions/q{q}" for q in (3, 7, 11, 2, 6, 10)]
+    assert risky["questions/q7"]["posterior"] == pytest.approx(0.45)
 
 
 def test_unbalanced_orders_are_marked_or_refused(twelve, tmp_path):

@@ -382,7 +382,7 @@ def _residual(study: Study, one: Outcomes, used: NDArray[np.bool_]) -> dict[str,
             seed=study.seed,
             fractional=False,
         ).per_item_within
-    return mean_rate(clustered_mean(per_item[rows], [study.videos[i] for i in rows]))
+    return mean_rate(clustered_mean(per_item[rows], study.videos[rows]))
 
 
 def unlabelled(study: Study) -> list[FigureTable]:
