@@ -82,7 +82,7 @@ def _arm(table: ArmTable, j: int) -> Numbers:
     answered = table.answers[known, j] >= 0
     named = all(video for video, use in zip(table.videos, known, strict=True) if use)
     videos = _clusters(table)[known] if named else None
-    mean = clustered_mean(right.astype(float), videos)
+    mean = clustered_mean(right.astype(float), videos, limits=(0.0, 1.0))
     return {
         "budget": table.budgets[j],
         "accuracy": _proportion(accuracy(right)),

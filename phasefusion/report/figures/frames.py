@@ -45,7 +45,7 @@ def reruns(study: Study) -> list[FigureTable]:
     changed = _changed(first, others)
     used = ~np.isnan(flips.pairwise) & ~np.isnan(changed).any(axis=1)
     videos = np.repeat(study.videos[used], changed.shape[1])
-    floor = clustered_mean(changed[used].ravel(), videos)
+    floor = clustered_mean(changed[used].ravel(), videos, limits=(0.0, 1.0))
     n = int(used.sum())
     rows = [
         ("two phases differ", rate(flips.pairwise, used)),

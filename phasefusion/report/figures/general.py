@@ -51,8 +51,10 @@ def _matched(study: Study, arm: ArmPasses) -> FigureTable | None:
     videos = study.videos[whole]
     excess = clustered_mean((across - within)[whole], videos, limits=(-1.0, 1.0))
     rows_of = [
-        ("within a phase", mean_rate(clustered_mean(within[whole], videos))),
-        ("across phases", mean_rate(clustered_mean(across[whole], videos))),
+        *(
+            (name, mean_rate(clustered_mean(votes[whole], videos, limits=(0.0, 1.0))))
+            for name, votes in (("within a phase", within), ("across phases", across))
+        ),
         (
             "due to the phase",
             rate_of(excess.mean, excess.low, excess.high, excess.n),

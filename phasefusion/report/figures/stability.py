@@ -112,7 +112,8 @@ class Stability:
             known &= chosen
         if not known.any():
             return rate_of(math.nan, math.nan, math.nan, 0)
-        return mean_rate(clustered_mean(values[known], self.study.videos[known]))
+        videos = self.study.videos[known]
+        return mean_rate(clustered_mean(values[known], videos, limits=(0.0, 1.0)))
 
 
 def stability_of(study: Study, name: str = "phase") -> Stability | None:
