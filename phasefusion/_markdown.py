@@ -15,7 +15,7 @@ _MARKS = re.compile(
 )
 #: What begins a heading, a quotation or a list.
 _BLOCK = re.compile(r"^(\d*)([#>+=.)-])(?=[#>+=-]*(?:\s|$))")
-_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])|&lt;")
 _CELL = re.compile(r"(?:\\.|[^|\\])*", re.DOTALL)
 _TICKS = re.compile("`+")
 
@@ -28,13 +28,17 @@ def inline(text: str) -> str:
     Examples
     --------
     >>> print(inline("<b>two*\nlines | of `_x_` and a_b"))
-    \<b>two\* lines \| of \`\_x\_\` and a_b
+    &lt;b>two\* lines \| of \`\_x\_\` and a_b
     """
     return _BLOCK.sub(r"\1\\\2", _cell(text))
 
 
 def _cell(text: str) -> str:
-    return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
+    return _MARKS.sub(_escaped, " ".join(text.split()))
+
+
+def _escaped(mark: re.Match[str]) -> str:
+    return "&lt;" if mark[0] == "<" else f"\\{mark[0]}"
 
 
 def code(text: str) -> str:
@@ -87,4 +91,4 @@ def plain(text: str) -> str:
     >>> print(plain(inline("a*b")))
     a*b
     """
-    return _ESCAPED.sub(r"\1", text)
+    return _ESCAPED.sub(lambda found: found[1] or "<", text)

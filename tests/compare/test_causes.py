@@ -273,7 +273,7 @@ def test_tables(many):
     for line in page.splitlines():  # a table stays a table, whatever a model writes
         if line.startswith("|"):
             assert line.endswith("|")
-    assert "\\<i>" in page
+    assert "&lt;i>" in page
     assert "<i>" not in page
     fragment = made._repr_html_()
     assert "&lt;i&gt;" in fragment

@@ -196,7 +196,7 @@ def test_a_datasheet_is_markdown_without_markup_of_its_contents(tmp_path):
     sheet = describe(path, path)
     content = sheet.to_markdown()
     assert content.count("\n## ") == 2
-    assert "a\\|b\\<script>\\`" in content
+    assert "a\\|b&lt;script>\\`" in content
     for row in re.findall(r"^\|.*\|$", content, re.MULTILINE):
         assert len(re.findall(r"(?<!\\)\|", row)) > 2
     sheet.save(tmp_path / "sheet.md")
