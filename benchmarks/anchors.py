@@ -181,7 +181,7 @@ def summary(rows: Sequence[Answers]) -> dict[str, Any]:
     clips = [row.video_id for row in rows]
     found: dict[str, Any] = {"n": len(rows)}
     for name, values in values_of(rows).items():
-        made = clustered_mean(values, clips)
+        made = clustered_mean(values, clips, limits=(0.0, 1.0))
         found[name] = [100 * x for x in (made.mean, made.low, made.high)]
     found["distinct"] = float(np.mean([row.distinct for row in rows]))
     return found
@@ -195,7 +195,7 @@ def against_uniform(
     ours, theirs = values_of(rows), values_of(uniform)
     found = {}
     for name, values in ours.items():
-        made = clustered_mean(values - theirs[name], clips)
+        made = clustered_mean(values - theirs[name], clips, limits=(-1.0, 1.0))
         found[name] = [100 * x for x in (made.mean, made.low, made.high)]
     return found
 

@@ -88,7 +88,7 @@ def measure(
 ) -> tuple[float, float, Any, Any]:
     """Run and return processor and wall seconds, the settings, and the fitted costs."""
     videos = survey(item.video for item in items)
-    by_id = {item.video_id: videos[item.video] for item in items}
+    by_id = {(one.benchmark, one.video_id): videos[one.video] for one in items}
     with tempfile.TemporaryDirectory() as folder, processor_time():
         wall_s, cpu_s = time.monotonic(), time.process_time()
         run = evaluate(items, scorer, out=folder, progress=False, **settings)

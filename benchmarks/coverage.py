@@ -341,11 +341,11 @@ def corpora(
     study.covers(
         "corpus: accuracy single (no clusters), at 95 %",
         0.95,
-        stats.clustered_mean(first),
+        stats.clustered_mean(first, limits=(0.0, 1.0)),
         truth["accuracy single"],
         "questions of one video are alike",
     )
-    interval = stats.clustered_mean(excess, made.video)
+    interval = stats.clustered_mean(excess, made.video, limits=(-1.0, 1.0))
     study.covers(
         "corpus: matched-vote excess (CR1, t, by video), at 95 %",
         0.95,
