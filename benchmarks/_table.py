@@ -92,6 +92,9 @@ def cells(row: Row) -> list[str]:
     ours = peer = ""
     if row.unit != "x" and row.value is not None:
         ours = _report.amount(row.value, row.unit)
+        if row.low is not None and row.high is not None and row.low != row.high:
+            low, high = (_report.amount(v, row.unit) for v in (row.low, row.high))
+            ours += f" ({low} to {high})"
     elif row.ours is not None:
         ours = _report.amount(row.ours, row.measure)
     if row.unit == "%" and row.ours is not None:
