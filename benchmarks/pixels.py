@@ -22,6 +22,7 @@ from typing import Any
 import _report
 import numpy as np
 from _report import Goal, Row
+from _worker import told
 from numpy.typing import NDArray
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -75,14 +76,14 @@ def numpy_patches(frames: NDArray[np.uint8], settings: PatchSettings) -> Floats:
 
 
 def stock(module: str, name: str, **options: Any) -> Any:
-    """Make a processor of transformers; None where it cannot be imported."""
+    """Make a processor of transformers; a text says why it cannot be imported."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = __import__(f"transformers.models.{module}", fromlist=[name])
             return getattr(found, name)(**options)
-    except (ImportError, RuntimeError, AttributeError):
-        return None
+    except (ImportError, RuntimeError, AttributeError) as error:
+        return f"transformers' {name} cannot be made: {told(error)}"
 
 
 def of_pictures(processor: Any, frames: NDArray[np.uint8]) -> Floats:
@@ -96,7 +97,14 @@ def of_video(processor: Any, frames: NDArray[np.uint8]) -> Floats:
     return out["pixel_values_videos"].numpy()
 
 
-def ways_of_qwen(frames: NDArray[np.uint8]) -> dict[str, Callable[[], Floats]]:
+def timed(run: Callable[..., Floats], processor: Any, *arguments: Any) -> Any:
+    """What is timed, or the text that says why it cannot be."""
+    if isinstance(processor, str):
+        return processor
+    return lambda: run(processor, *arguments)
+
+
+def ways_of_qwen(frames: NDArray[np.uint8]) -> dict[str, Any]:
     settings = pixel_settings({"size": LIMITS}, family="qwen2_vl")
     assert isinstance(settings, PatchSettings)
     ways = {
@@ -106,8 +114,7 @@ def ways_of_qwen(frames: NDArray[np.uint8]) -> dict[str, Callable[[], Floats]]:
     options = {"size": LIMITS, "cap_pixels_per_frame": False}
     module = "qwen2_vl.video_processing_qwen2_vl"
     video = stock(module, "Qwen2VLVideoProcessor", **options)
-    if video is not None:
-        ways["torchvision"] = lambda: of_video(video, frames)
+    ways["torchvision"] = timed(of_video, video, frames)
     return ways
 
 
@@ -121,8 +128,7 @@ def ways_of_qwen_pictures(frames: NDArray[np.uint8]) -> dict[str, Any]:
             [to_qwen_patches(frame[None], settings)[0] for frame in frames]
         )
     }
-    if pil is not None:
-        ways["pil"] = lambda: of_pictures(pil, frames)
+    ways["pil"] = timed(of_pictures, pil, frames)
     return ways
 
 
@@ -135,10 +141,8 @@ def ways_of_internvl(frames: NDArray[np.uint8]) -> dict[str, Any]:
     module = "internvl.video_processing_internvl"
     video = stock(module, "InternVLVideoProcessor", size=SIDE)
     ways: dict[str, Any] = {"ours": lambda: to_pixel_values(frames, by_pil)}
-    if pil is not None:
-        ways["pil"] = lambda: of_pictures(pil, frames)
-    if video is not None:
-        ways["torchvision"] = lambda: of_video(video, frames)[0]
+    ways["pil"] = timed(of_pictures, pil, frames)
+    ways["torchvision"] = timed(lambda *both: of_video(*both)[0], video, frames)
     return ways
 
 
@@ -156,12 +160,13 @@ def times_of(ways: dict[str, Any], rounds: int) -> tuple[dict[str, Any], dict]:
 
 def task_rows(key: str, ways: dict[str, Any], rounds: int) -> list[Row]:
     title, peers = TASKS[key]
-    times, results = times_of(ways, rounds)
+    there = {name: way for name, way in ways.items() if not isinstance(way, str)}
+    times, results = times_of(there, rounds)
     rows = []
     for name in peers:
         row_key, against = f"{key}/{name}", f"{title}, against {NAMES[name]}"
-        if name not in ways:
-            lacking = "transformers cannot make it here"
+        if name not in there:
+            lacking = ways[name]
             rows.append(Row(row_key, against, None, goal=GOALS[name], lacking=lacking))
             continue
         away = float(np.abs(results[name] - results["ours"]).max())
