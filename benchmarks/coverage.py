@@ -434,7 +434,7 @@ def page(study: Study, recovered: list[Recovery], replicates: int) -> str:
     parts = [
         "# Coverage",
         "",
-        f"Made by `python benchmarks/coverage.py --write docs/coverage.md` with "
+        f"Made by `make studies ONLY=coverage` (`benchmarks/coverage.py`) with "
         f"{replicates} replicates ({replicates // 2} corpora of 180 questions on 60 "
         f"videos, {replicates // 4} permutation tests). ± is two Monte-Carlo standard "
         "errors; lines without it are sums over all cases. *Nominal* is within that of "
