@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phasefusion._arm_grids import shown_grids
+from phasefusion._arm_grids import GridOrError, shown_grids
 from phasefusion._checks import warn
 from phasefusion._passes import NO_ANSWER, Answered, has_repeats
 from phasefusion._scorer_checks import forget_other_runs, takes_many
 from phasefusion._spans import Span, read_span
+from phasefusion._video_digest import KnownVideos, digest_of_file
 from phasefusion._video_fit import SizeRule
 from phasefusion.anchors.rule import AnchoredGrid
 from phasefusion.datasets import Item
@@ -71,6 +72,7 @@ class Task:
     duration_s: float | None = None
     decode_s: float | None = None
     lost: str = ""
+    digest: str | None = None
 
     def fields(self, s: int) -> dict[str, Any]:
         """Return what all passes of phase `s` have in common."""
@@ -90,6 +92,7 @@ class Task:
             "origin": None,
             "phase": None,
             "phase_index": s,
+            "video_digest": self.digest,
             "n_frames": self.n_frames,
             "duration_s": self.duration_s,
             "frame_indices": None,
@@ -161,6 +164,8 @@ class Runner:
     variants: Mapping[Prompt, Scorer] = field(default_factory=dict)
     #: Where frames are resized; None for as the scorer has it.
     frames_device: Device | None = None
+    #: Which files the videos were, for passes that are on disk and those to come.
+    videos: KnownVideos = field(default_factory=KnownVideos)
     #: Called when a video has been decoded, before anything of it is scored.
     opened: Callable[[], None] | None = None
     #: Called with the question before each call; every block is then a call of its own.
@@ -252,21 +257,7 @@ class Runner:
             return
         begin_s = time.perf_counter()
         try:
-            shown = shown_grids(
-                group[0], seeing, self.seed, self.threads, self.on_error
-            )
-            usable = [(arm, grid) for arm, grid in shown if isinstance(grid, PhaseGrid)]
-            span = None
-            if usable:
-                span = read_span(
-                    group[0],
-                    [grid for _, grid in usable],
-                    self.frame_size,
-                    self.threads,
-                    self.on_error,
-                    self.cache,
-                    self.device,
-                )
+            shown, span = self._decoded(group[0], seeing)
         except (VideoError, GridError, FrameError, OSError) as error:
             if self.on_error == "raise" or getattr(error, "errno", 0) in _OF_PROCESS:
                 raise
@@ -279,16 +270,46 @@ class Runner:
         if self.opened is not None:
             self.opened()
         blocks: list[Block] = []
+        usable = [(arm, grid) for arm, grid in shown if isinstance(grid, PhaseGrid)]
         for item in group:
             for arm, refused in shown:
                 if isinstance(refused, GridError):
                     self._mark_all(item, arm, f"frames: {refused}", advance)
             if span is not None:
-                facts = span.n_frames, span.duration_s, decode_s, span.lost
+                facts = span.n_frames, span.duration_s, decode_s, span.lost, span.digest
                 for (arm, grid), clip in zip(usable, span.clips, strict=True):
                     task = Task(item, arm, grid, clip, *facts)
                     blocks += self._blocks(task, clip, advance)
         self._score_blocks(blocks, advance)
+
+    def _decoded(
+        self, item: Item, arms: Sequence[Arm]
+    ) -> tuple[list[tuple[Arm, GridOrError]], Span | None]:
+        """Decode what the arms are shown of a video; None when all grids are refused.
+
+        Raises
+        ------
+        RecordError
+            If the file is not the one that passes were made of, or is changed while it
+            is read.
+        """
+        digest = digest_of_file(item.video)
+        self.videos.check(item.video, digest)
+        shown = shown_grids(item, arms, self.seed, self.threads, self.on_error)
+        grids = [grid for _, grid in shown if isinstance(grid, PhaseGrid)]
+        if not grids:
+            return shown, None
+        span = read_span(
+            item,
+            grids,
+            self.frame_size,
+            self.threads,
+            self.on_error,
+            self.cache,
+            self.device,
+        )
+        self.videos.check(item.video, digest_of_file(item.video))
+        return shown, replace(span, digest=digest)
 
     def _blind_blocks(self, item: Item, arms: Sequence[Arm]) -> list[Block]:
         """Return what is to be scored of one item without its video."""

@@ -16,6 +16,7 @@ from phasefusion._results import Result
 from phasefusion._runner import Runner
 from phasefusion._versions import versions as versions
 from phasefusion._video_checks import check_threads
+from phasefusion._video_digest import known_videos
 from phasefusion._wording import counted
 from phasefusion.datasets import Dataset, Item
 from phasefusion.datasets.item import item_hash
@@ -199,8 +200,8 @@ def evaluate(
         If phasefusion was built without FFmpeg; with ``frames_device="cuda"``, if no
         GPU can be used.
     RecordError
-        If `out` holds a run with other settings, another process is writing it, or
-        the disk is full.
+        If `out` holds a run with other settings, or passes of a video that is another
+        file now; if another process is writing it, or the disk is full.
     VideoError
         If `threads` is out of range; with ``on_error="raise"``, if a video or a frame
         does not decode.
@@ -253,10 +254,11 @@ def evaluate(
         variants = crew.prepared.variants
         options = orders_of, seed, threads, on_error, frames, variants, frames_device
         with RunWriter(out, described | about) as writer:
+            videos = known_videos(writer.folder, writer.digests, items)
             n_old = len(writer.done)
             _warn_of_more(writer, chosen, limit)
             for arms, some in _stages(plan, chosen, out, seed):
-                runner = Runner(scored_with, writer, arms, *options)
+                runner = Runner(scored_with, writer, arms, *options, videos)
                 crew.run(runner, some, progress)
             _warn_without_answers(writer)
             return Run(Path(out), len(writer.done), len(writer.done) - n_old)

@@ -439,6 +439,10 @@ class _Run:
         self.core.begin(lease, None, now_s)
         writer = self.runner.writer
         new = [r for r in event.records if pass_key(r) not in writer.done]
+        for record in new:  # the machine of a worker may have another file
+            number = self._number[pass_key(record)[:2]]
+            digest = record.get("video_digest")
+            self.runner.videos.check(self.items[number].video, digest)
         writer.append(new)
         if new:
             self._advance(len(new), str(new[0]["video_id"]))

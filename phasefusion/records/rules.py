@@ -8,6 +8,7 @@ its lengths fit. `meaning` holds what a schema cannot say.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -22,6 +23,7 @@ ABOVE_ZERO = 1e-6
 #: An answer may lie this far below the best option: ties are broken elsewhere.
 _TIE_NATS = 1e-9
 _MAX_VALUE = 60
+_DIGEST = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
 def is_integer(value: Any) -> bool:
@@ -46,6 +48,10 @@ def _is_text(value: Any) -> bool:
 
 def _is_name(value: Any) -> bool:
     return type(value) is str and value != ""
+
+
+def _is_digest(value: Any) -> bool:
+    return type(value) is str and _DIGEST.fullmatch(value) is not None
 
 
 def _is_list(test: Test) -> Test:
@@ -90,6 +96,7 @@ FIELDS: dict[str, tuple[bool, bool, Test, str]] = {
     "frame_indices": (False, True, _is_list(_at_least(0)), "integers >= 0, or null"),
     "frame_times_s": (False, True, _is_list(is_number), "numbers, or null"),
     "damaged_frames": (False, True, _is_list(_at_least(0)), "integers >= 0, or null"),
+    "video_digest": (False, True, _is_digest, "16 hexadecimal digits or null"),
     "video_problem": (False, True, _is_text, "a text or null"),
     "same_options": (False, True, _is_list(_at_least(0)), "integers >= 0, or null"),
     "order": (True, False, _is_list(_at_least(0)), "integers >= 0"),

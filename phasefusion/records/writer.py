@@ -60,6 +60,9 @@ class RunWriter(Appender):
     n_phases : dict
         How many phases each arm of each item on disk has, by the first four parts of
         its keys.
+    digests : dict
+        Digest of the video that the passes of each question were made of, by benchmark
+        and id, where they say it.
     n_answered : int
         Passes on disk that have an answer.
     reason : str
@@ -83,6 +86,7 @@ class RunWriter(Appender):
         super().__init__(self.folder / PASSES_FILE)
         self.done: set[PassKey] = set()
         self.n_phases: dict[tuple[Any, ...], int] = {}
+        self.digests: dict[tuple[str, str], str] = {}
         self.n_answered = 0
         self.reason = ""
         self._fsync_every_s = fsync_every_s
@@ -152,6 +156,8 @@ class RunWriter(Appender):
     def _add(self, key: PassKey, record: Mapping[str, Any]) -> None:
         self.n_phases[key[:4]] = int(record["n_phases"])
         self.done.add(key)
+        if record.get("video_digest") is not None:
+            self.digests.setdefault(key[:2], record["video_digest"])
         if record.get("answer") is not None:
             self.n_answered += 1
         elif not self.reason:
@@ -169,8 +175,8 @@ class RunWriter(Appender):
         Raises
         ------
         RecordError
-            If a pass is there already, or the disk is full; what was written before
-            stays whole.
+            If a pass is there already, was made of another video file than those of its
+            question, or the disk is full; what was written before stays whole.
         """
         for record in records:
             key = pass_key(record)
@@ -182,11 +188,23 @@ class RunWriter(Appender):
                 )
             if key in self.done:
                 raise RecordError(f"{self.path}: pass {key} is recorded already")
+            self._check_video(key, record)
             self._append_line(dump(record))
             self._add(key, record)
         if time.monotonic() - self._last_fsync_s >= self._fsync_every_s:
             self._fsync()
             self._last_fsync_s = time.monotonic()
+
+    def _check_video(self, key: PassKey, record: Mapping[str, Any]) -> None:
+        """Refuse a pass of another file than the others of its question."""
+        digest = record.get("video_digest")
+        known = self.digests.get(key[:2], digest)
+        if digest is not None and digest != known:
+            raise RecordError(
+                f"{self.path}: question {key[1]!r}: its video {record.get('video_id')} "
+                f"is another file now: digest {known} -> {digest}; put the old file "
+                "back, or choose another folder"
+            )
 
     def _n_lines(self) -> str:
         return counted(len(self.done), "pass", "passes")
