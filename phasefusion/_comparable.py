@@ -63,6 +63,17 @@ def orders_differ(a: RunMeasures, b: RunMeasures) -> list[Obstacle]:
     ]
 
 
+def videos_differ(a: RunMeasures, b: RunMeasures) -> list[Obstacle]:
+    """Find items that both have and that were about other files, if both say it."""
+    common = [key for key in a.videos if key in b.videos]
+    n = sum(a.videos[key] != b.videos[key] for key in common)
+    if not n:
+        return []
+    return [
+        Obstacle("questions", f"the videos of {n} of {len(common)} are other files")
+    ]
+
+
 def enforce(
     obstacles: Sequence[Obstacle], allow: Iterable[Topic], what: str, how: str
 ) -> tuple[str, ...]:

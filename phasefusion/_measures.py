@@ -50,6 +50,8 @@ class RunMeasures:
     orders : dict of (str, str) to frozenset
         In which every item was shown.
     gold : dict of (str, str) to (int or None)
+    videos : dict of (str, str) to str
+        Digest of the video of every item, where recorded.
     budgets : tuple of int
         Frames of a pass, where recorded.
     phases : tuple of str
@@ -68,6 +70,7 @@ class RunMeasures:
     values: Mapping[Measure, NDArray[np.float64]] = field(repr=False)
     orders: Mapping[Key, frozenset[tuple[int, ...]]] = field(repr=False)
     gold: Mapping[Key, int | None] = field(repr=False)
+    videos: Mapping[Key, str] = field(repr=False)
     budgets: tuple[int, ...]
     phases: tuple[str, ...]
     n_phases: int
@@ -167,6 +170,11 @@ def measure_run(
         },
         orders=_orders(table),
         gold={key: info.gold for key, info in zip(keys, table.items, strict=True)},
+        videos={
+            key: info.video_digest
+            for key, info in zip(keys, table.items, strict=True)
+            if info.video_digest is not None
+        },
         budgets=tuple(np.unique(of_arm.budgets).tolist()),
         phases=of_arm.phases,
         n_phases=len(table.phase_names),

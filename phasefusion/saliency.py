@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from phasefusion._description import describe_scorer
 from phasefusion._results import Result
 from phasefusion._runner import one_phase, read_span
+from phasefusion._video_digest import digest_of_file
 from phasefusion._wording import item_name
 from phasefusion.errors import (
     FrameError,
@@ -99,6 +100,8 @@ class _Seen:
     answers: dict[tuple[int, ...], dict[int, int]] = field(default_factory=dict)
     logprobs: dict[tuple[tuple[int, ...], int], Any] = field(default_factory=dict)
     frames: dict[int, list[int]] = field(default_factory=dict)
+    #: Digests of the files that passes were made of.
+    videos: set[str] = field(default_factory=set)
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -264,6 +267,8 @@ def _recorded(run: Path, arm: str) -> dict[Key, _Seen]:
         one.answers.setdefault(order, {})[s] = int(row["answer"])
         one.logprobs[order, s] = row.get("logprobs")
         one.frames[s] = list(row["frame_indices"])
+        if row.get("video_digest") is not None:
+            one.videos.add(row["video_digest"])
     return found
 
 
@@ -329,7 +334,10 @@ class _Maker:
         for task in tasks:
             item = task.item
             by_part.setdefault((item.video, item.start, item.end), []).append(task)
-        for same in by_part.values():
+        for part in by_part.values():
+            same = self._of_one_file(part, advance)
+            if not same:
+                continue
             try:
                 size = self.scorer.frame_size
                 span = read_span(same[0].item, [self.grid], size, self.threads, "mark")
@@ -341,6 +349,18 @@ class _Maker:
             for task in same:
                 self._line(task, span.clips[0])
                 advance(1, task.item.video_id)
+
+    def _of_one_file(self, tasks: Sequence[_Task], advance: Advance) -> list[_Task]:
+        """Return the tasks whose video is the file that was scored; note the others."""
+        now = digest_of_file(tasks[0].item.video)
+        same = []
+        for task in tasks:
+            if now is None or task.seen.videos <= {now}:
+                same.append(task)
+                continue
+            self._skip(task, f"{task.item.video}: is not the file that was scored")
+            advance(1, task.item.video_id)
+        return same
 
     def _skip(self, task: _Task, why: object) -> None:
         text = " ".join(str(why).split()) or type(why).__name__

@@ -69,6 +69,7 @@ def pass_files(draw):
             type=draw(st.sampled_from([None, "when"])),
             n_frames=draw(st.sampled_from([None, 0, 120])),
             duration_s=draw(st.sampled_from([None, 4, 4.25])),
+            video_digest=draw(st.sampled_from([None, "0123456789abcdef", "1" * 16])),
             same_options=draw(st.sampled_from([None, list(range(k))])),
         )
         for s in range(draw(st.integers(1, 3))):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from phasefusion._results import Result
-from phasefusion.compare._sides import Given, Key, gold_differs
+from phasefusion.compare._sides import Given, Key, gold_differs, other_video
 
 Cause: TypeAlias = Literal["missing", "options", "gold", "parse", "frames", "answer"]
 #: In the order in which they are looked for: what comes first explains the rest.
@@ -128,6 +128,8 @@ def _evidence(a: Given, b: Given) -> tuple[Cause, str]:
             "frames",
             f"{_numbers(a.budgets)} and {_numbers(b.budgets)} frames a pass",
         )
+    if other_video(a, b):
+        return "frames", "the video is another file"
     if a.frames is None or b.frames is None:
         names = [name for name, side in (("A", a), ("B", b)) if side.frames is None]
         return "answer", f"frames are not recorded in {' and '.join(names)}"

@@ -13,6 +13,7 @@ from phasefusion.compare._sides import (
     cluster_labels,
     differences_of,
     gold_differs,
+    other_video,
 )
 from phasefusion.planning import Design, tost_power
 from phasefusion.planning._plans import points
@@ -104,6 +105,12 @@ def _what_is_compared(
             f"{counted(digests, 'question')} {'is' if digests == 1 else 'are'} not the "
             "same in the two question files (text, options, gold or span differ), "
             "though the ids are"
+        )
+    files = sum(map(other_video, *zip(*pairs, strict=True)))
+    if files:
+        yield (
+            f"the video of {counted(files, 'question')} is another file in A than in "
+            "B (video_digest): changes are not those of a phase"
         )
     orders = sum(
         one.orders != other.orders

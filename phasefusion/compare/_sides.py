@@ -242,6 +242,12 @@ def gold_of(a: Given, b: Given) -> int | None:
     return one if one == other else None
 
 
+def other_video(a: Given, b: Given) -> bool:
+    """Whether the two were asked about different files, as far as both say it."""
+    one, other = a.info.video_digest, b.info.video_digest
+    return None not in (one, other) and one != other
+
+
 def gold_differs(a: Given, b: Given) -> bool:
     """Whether the two call different options right."""
     return None not in (a.info.gold, b.info.gold) and a.info.gold != b.info.gold

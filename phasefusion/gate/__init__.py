@@ -21,6 +21,7 @@ from phasefusion._comparable import (
     enforce,
     orders_differ,
     sampling_differs,
+    videos_differ,
 )
 from phasefusion._measures import LABELS, MEASURES, Key, RunMeasures, measure_run
 from phasefusion._results import plain_text
@@ -289,6 +290,7 @@ def _shared(
     obstacles = [
         *sampling_differs(old.sampling, new.sampling),
         *orders_differ(old, new),
+        *videos_differ(old, new),
     ]
     share = len(shared) / max(len(old.keys), len(new.keys))
     if share < rules.min_shared:

@@ -36,6 +36,7 @@ KEPT: tuple[str, ...] = tuple(
     "question_id benchmark video_id n_options gold arm shifted "
     "budget n_phases origin phase phase_index n_frames "
     "duration_s frame_indices frame_times_s damaged_frames video_problem "
+    "video_digest "
     "same_options order logprobs answer path option_mass "
     "seconds decode_seconds invalid".split()
 )
@@ -46,6 +47,8 @@ _SCORER = ("class", "score", "model_type", "sha256", "dtype", "pixels")
 #: Of the rule by which anchors were found.
 _ANCHOR_TEXTS = ("phrase", "phrase_field", "times_s", "times_field")
 _HASH_CHARACTERS = 16
+#: Fields that become hashes: who has a video could tell it by its digest.
+_IDS = ("question_id", "video_id", "video_digest")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -98,7 +101,7 @@ def export_anonymous(
     out : str or Path
         A run folder to make, or a ``.jsonl`` file.
     hash_ids : bool, default False
-        Whether question_id and video_id become hashes.
+        Whether question_id, video_id and video_digest become hashes.
     salt : str, optional
         Of the hashes; by default a random one that nobody keeps.
     types : bool, default False
@@ -171,7 +174,7 @@ def _stripped(
     if kept.get("invalid") is not None:
         kept["invalid"] = reason_kind(kept["invalid"])
     if new_id is not None:
-        for name in ("question_id", "video_id"):
+        for name in _IDS:
             if kept.get(name) is not None:
                 kept[name] = new_id(name, row["benchmark"], row[name])
     return kept

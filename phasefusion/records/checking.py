@@ -106,7 +106,8 @@ def check(
     answer and gold among the options; log-probabilities that are finite, at most 0,
     and not all of no option; more than one option; the answer being the most probable
     option unless it was generated; the phase following from its index; frames inside
-    the clip; items that agree in gold and options; passes that are there once in a
+    the clip; items that agree in gold and options;
+    questions and videos that are of one file; passes that are there once in a
     file; arms as the run describes them; torn, empty and overlong lines, keys that are
     there twice, and NaN.
 
@@ -268,6 +269,11 @@ class _FileChecker:
         self._found = found
         self._line_of: dict[PassKey, int] = {}
         self._items: dict[tuple[str, str], tuple[int, tuple[Any, ...]]] = {}
+        #: Field, kind of its owner, benchmark and id: line and value.
+        self._first: dict[tuple[str, str, str, str], tuple[int, Any]] = {}
+        self._said: set[tuple[Any, ...]] = set()
+        #: Owners of which passes have no digest.
+        self._untold: set[tuple[str, str, Any]] = set()
 
     def add(self, number: int, line: bytes) -> None:
         """Check one line."""
@@ -289,6 +295,7 @@ class _FileChecker:
             if not problems:
                 problems = list(rules.meaning(row))
             self._check_item(number, row)
+            self._check_video(number, row)
             self._check_arm(number, row)
             self._check_distinct(number, row)
         for kind, name, message in problems:
@@ -312,6 +319,44 @@ class _FileChecker:
                     f"{name} is {rules.shorten(now)}, and {rules.shorten(then)} in "
                     f"line {line}, of the same question {row['question_id']!r}",
                 )
+
+    def _check_video(self, number: int, row: Row) -> None:
+        """Find what is of two files: a question, or a video by its id.
+
+        Parts of a video have other numbers of frames, so that these say nothing of a
+        video where digests say that the file is the same.
+        """
+        digest, n_frames = row.get("video_digest"), row.get("n_frames")
+        owners = [("question", row["question_id"]), ("video", row.get("video_id"))]
+        for kind, owner in owners:
+            key = (kind, row["benchmark"], owner)
+            if owner is None or self._is_other(number, "video_digest", key, digest):
+                return
+            if digest is None and n_frames is not None:
+                self._untold.add(key)
+            is_told = kind == "video" and key not in self._untold
+            if not is_told and self._is_other(number, "n_frames", key, n_frames):
+                return
+
+    def _is_other(
+        self, number: int, name: str, owner: tuple[str, str, str], value: Any
+    ) -> bool:
+        """Whether a field is another one than in the first line of its owner."""
+        if value is None:
+            return False
+        line, before = self._first.setdefault((name, *owner), (number, value))
+        if value == before:
+            return False
+        if (name, owner, value) not in self._said:
+            self._said.add((name, owner, value))
+            self._say(
+                number,
+                name,
+                "video",
+                f"{name} is {value}, and {before} in line {line}, of the same "
+                f"{owner[0]} {owner[2]!r}: frames are of two files",
+            )
+        return True
 
     def _check_arm(self, number: int, row: Row) -> None:
         arm = self._arms.get((row["arm"], row.get("shifted", False)))

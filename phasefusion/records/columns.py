@@ -57,6 +57,7 @@ class ItemInfo:
     type: str | None
     n_frames: int | None
     duration_s: float | None
+    video_digest: str | None
     same_options: tuple[int, ...] | None
 
 
@@ -435,7 +436,7 @@ def _item_infos(
     gold: NDArray[np.int64],
 ) -> tuple[ItemInfo, ...]:
     question, benchmark = raw.coded["question_id"], raw.coded["benchmark"]
-    video_id, kind, n_frames, duration_s, same = (
+    video_id, kind, n_frames, duration_s, video_digest, same = (
         _checked(name, coded)
         for name, coded in zip(OF_ITEM, raw.infos(first), strict=True)
     )
@@ -452,6 +453,7 @@ def _item_infos(
             kind,
             n_frames,
             duration_s,
+            video_digest,
             same,
         ]
     )

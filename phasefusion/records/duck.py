@@ -44,6 +44,7 @@ _TYPES = (
     | dict.fromkeys(MEASURED, "DOUBLE")
     | {"logprobs": "DOUBLE[]", "video_id": "VARCHAR", "type": "VARCHAR"}
     | {"n_frames": "DOUBLE", "duration_s": "DOUBLE", "same_options": "JSON"}
+    | {"video_digest": "JSON"}
 )
 #: Passed over faster when they are declared.
 _UNREAD = ("origin", "frame_indices", "frame_times_s", "text", "source")

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from phasefusion._checks import warn
 from phasefusion._results import Result
-from phasefusion.errors import RecordError
+from phasefusion._wording import counted, item_name
+from phasefusion.errors import RecordError, RecordWarning
 from phasefusion.records import _json
 from phasefusion.records.files import (
     FIXED,
@@ -33,6 +35,8 @@ Keep: TypeAlias = Literal["first", "last"]
 
 #: Conflicts that are kept with their places; all are counted.
 LIMIT = 1000
+#: Videos that a warning names.
+_SHOWN = 3
 #: Fields that two makings of one pass do not share: they are no evidence.
 _NO_EVIDENCE = ("seconds", "decode_seconds", "source")
 #: What the passes of an item must agree in.
@@ -50,8 +54,8 @@ class Conflict:
     Attributes
     ----------
     kind : {"pass", "item", "settings"}
-        The same pass with other contents; an item with another number of options or
-        gold; runs made with other settings.
+        The same pass with other contents; an item with another number of options,
+        gold or video file; runs made with other settings.
     first, second : str
         File and line of both.
     fields : tuple of str
@@ -110,8 +114,8 @@ def merge(
     Passes that are the same in everything but the time they took are written once.
     Passes with the same key (`pass_key`) and other contents are a conflict, and so are
     runs with other settings; nothing is written then unless `keep` says which of them
-    is kept. Items whose number of options or gold differ are no one run, whatever
-    `keep` is.
+    is kept. Items whose number of options, gold or video file differ are no one run,
+    whatever `keep` is.
 
     Parameters
     ----------
@@ -135,6 +139,11 @@ def merge(
         If a source is not there.
     RecordError
         If a line is no pass, `out` holds passes already, or cannot be written.
+
+    Warns
+    -----
+    RecordWarning
+        If sources have passes of different files under the id of one video.
     """
     paths, out = [Path(source) for source in sources], Path(out)
     if len(paths) < 2:
@@ -147,6 +156,7 @@ def merge(
     run = index.merge_runs(paths, runs)
     is_stopped = index.has_items or (index.n_conflicts and keep is None)
     if not is_stopped:
+        index.warn_of_videos(out)
         _write(paths, index, target)
         if run is not None and target.name == PASSES_FILE:
             write_whole(target.parent / RUN_FILE, run)
@@ -173,6 +183,9 @@ class _Index:
         self.has_items = False
         self._digest: dict[PassKey, bytes] = {}
         self._items: dict[tuple[str, str], tuple[tuple[int, int], Any]] = {}
+        self._digests: dict[tuple[str, str], tuple[tuple[int, int], str]] = {}
+        #: Of every video, by benchmark and id: the source of each file it was.
+        self._videos: dict[tuple[str, str], dict[str, int]] = {}
         self._pairs: list[tuple[PassKey, tuple[int, int], tuple[int, int]]] = []
         self._other: list[Conflict] = []
         self._paths: list[Path] = []
@@ -208,19 +221,52 @@ class _Index:
         values = [row[name] for name in _OF_ITEM]
         key = (row["benchmark"], row["question_id"])
         first, before = self._items.setdefault(key, (place, values))
-        if values == before:
+        fields = tuple(
+            f"{name} {then!r} -> {now!r}"
+            for name, then, now in zip(_OF_ITEM, before, values, strict=True)
+            if then != now
+        )
+        if not fields:
+            first, fields = self._other_video(place, row)
+        if not fields:
             return
         self.n_conflicts += 1
         self.has_items = True
         if len(self._other) < LIMIT:
-            fields = tuple(
-                f"{name} {then!r} -> {now!r}"
-                for name, then, now in zip(_OF_ITEM, before, values, strict=True)
-                if then != now
-            )
             what = f"question {key[1]!r} of {key[0]!r}"
             self._other.append(
                 Conflict("item", self._name(first), self._name(place), fields, what)
+            )
+
+    def _other_video(
+        self, place: tuple[int, int], row: Row
+    ) -> tuple[tuple[int, int], tuple[str, ...]]:
+        """Return where a question was about another file, and how that differs."""
+        now = row.get("video_digest")
+        if now is None:
+            return place, ()
+        benchmark, video = row["benchmark"], row.get("video_id")
+        if video is not None:
+            self._videos.setdefault((benchmark, video), {}).setdefault(now, place[0])
+        key = (benchmark, row["question_id"])
+        first, then = self._digests.setdefault(key, (place, now))
+        return first, () if now == then else (f"video_digest {then!r} -> {now!r}",)
+
+    def warn_of_videos(self, out: Path) -> None:
+        """Say that sources have another file each under the id of one video."""
+        names = [
+            item_name(*key)
+            for key, files in self._videos.items()
+            if len(set(files.values())) > 1
+        ]
+        if names:
+            more = ", ..." if len(names) > _SHOWN else ""
+            warn(
+                f"{out}: {counted(len(names), 'video')} "
+                f"{'is' if len(names) == 1 else 'are'} of another file in one source "
+                f"than in another: {', '.join(names[:_SHOWN])}{more}; phasefusion "
+                "records check names the lines",
+                RecordWarning,
             )
 
     def _name(self, place: tuple[int, int]) -> str:

@@ -18,7 +18,8 @@ LISTS = ("order", "phase")
 NUMBERS: tuple[str, ...] = ("n_options", "gold", "shifted", "budget", "n_phases")
 NUMBERS += ("phase_index", "answer", "option_mass", "seconds")
 #: Fields that are read from the first pass of an item.
-OF_ITEM = ("video_id", "type", "n_frames", "duration_s", "same_options")
+OF_ITEM: tuple[str, ...] = ("video_id", "type", "n_frames", "duration_s")
+OF_ITEM += ("video_digest", "same_options")
 
 Infos = Callable[[NDArray[np.intp]], "list[Coded]"]
 

@@ -130,3 +130,24 @@ def test_other_question_files(tmp_path):
     b = write_run(tmp_path / "b", rows, hashes={"quiz": {"q1": "aa", "q2": "cc"}})
     (notice,) = [n for n in compare(a, b).notices if "question files" in n]
     assert notice.startswith("1 question is not the same")
+
+
+def test_other_video_files_are_said(tmp_path):
+    one, other = ({"video_digest": digit * 16} for digit in "0f")
+    a, b = same_twice(tmp_path, one, other)
+    said = "the video of 8 questions is another file in A than in B"
+    assert sum(said in notice for notice in compare(a, b).notices) == 1
+    a, b = same_twice(tmp_path / "same", one, one)
+    assert not any("file" in notice for notice in compare(a, b).notices)
+    a, b = same_twice(tmp_path / "unknown", one, {})
+    assert not any("file" in notice for notice in compare(a, b).notices)
+
+
+def test_another_video_file_explains_another_answer(tmp_path):
+    frames = {"frame_indices": [1]}
+    a, b = (
+        write_run(tmp_path / name, [answer("q", k, video_digest=name * 16, **frames)])
+        for k, name in enumerate("ab")
+    )
+    (item,) = compare(a, b).items
+    assert (item.cause, item.detail) == ("frames", "the video is another file")

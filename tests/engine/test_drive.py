@@ -1,5 +1,6 @@
 """Runs by many workers without a cluster: they die, raise, fall silent, and differ."""
 
+import json
 import os
 import random
 import subprocess
@@ -7,11 +8,14 @@ import sys
 import time
 import warnings
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from pass_files import passes_of
 from pixel_scorer import PixelScorer, make_clip, make_questions
 
+from phasefusion import _runner
+from phasefusion._video_digest import KnownVideos
 from phasefusion.engine import Limits, ScorerSpec
 from phasefusion.engine.drive import ClusterCrew, Message
 from phasefusion.engine.spec import as_factory
@@ -195,6 +199,29 @@ def test_only_what_is_missing_is_asked_for(questions, whole, tmp_path):
     assert passes_of(tmp_path) == whole
     assert run.n_new == len(whole) - n_before
     assert sum(shape[0] * n for shape, n, _ in scorer.calls) == run.n_new
+
+
+def test_a_worker_with_another_file_is_found_out(tmp_path, monkeypatch):
+    """Of a video in two parts, the second is decoded where the file is another."""
+    questions = make_questions(tmp_path, n_clips=1, per_clip=2)
+    rows = [json.loads(line) for line in questions.read_text().splitlines()]
+    rows[1]["end"] = 2.0
+    questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = OPTIONS | {"out": tmp_path / "run"}
+    evaluate(questions, PixelScorer(), limit=1, **options)
+    n_before = len(passes_of(tmp_path / "run"))
+    real = Worker.work
+
+    def other(self, runner, *rest):
+        runner = replace(runner, videos=KnownVideos())
+        with monkeypatch.context() as patch:
+            patch.setattr(_runner, "digest_of_file", lambda path: "f" * 16)
+            yield from real(self, runner, *rest)
+
+    monkeypatch.setattr(Worker, "work", other)
+    with pytest.raises(RecordError, match=r"clip0\.mp4: is another file"):
+        evaluate(questions, PixelScorer(), engine=Engine(n_workers=1), **options)
+    assert len(passes_of(tmp_path / "run")) == n_before
 
 
 def test_a_question_that_kills_is_given_up_and_no_other(questions, whole, tmp_path):

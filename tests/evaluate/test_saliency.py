@@ -211,6 +211,14 @@ def test_a_video_that_is_another_one(run, scorer, tmp_path):
     questions.write_text("".join(json.dumps(line) + "\n" for line in lines))
     (run / SALIENCY_FILE).unlink()
     done = explain(run, scorer, questions=questions)
+    assert (
+        done.skipped[name_of(others[0])] == f"{longer}: is not the file that was scored"
+    )
+    assert done.n_lines == 4 * len(others[1:])
+    rows = [{**row, "video_digest": None} for row in iter_passes(run)]  # as of old
+    (run / "passes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (run / SALIENCY_FILE).unlink()
+    done = explain(run, scorer, questions=questions)
     assert "other frames" in done.skipped[name_of(others[0])]
 
 

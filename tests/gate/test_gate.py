@@ -128,6 +128,24 @@ def test_another_way_of_measuring_is_refused_or_noted(tmp_path, changes, topic, 
     assert any(said in notice for notice in made.notices)
 
 
+def test_other_video_files_are_refused_or_noted(tmp_path):
+    (one,) = corpus(**SMALL).write(tmp_path / "a", frames=False)
+    (other,) = corpus(**SMALL).write(tmp_path / "b", frames=False)
+    for run, digit in ((one, "0"), (other, "f")):
+        path = run / "passes.jsonl"
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        for row in rows:
+            row["video_digest"] = ("0" if row["video_id"] == "v00000" else digit) * 16
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    n = len({row["question_id"] for row in rows})
+    n_same = len({r["question_id"] for r in rows if r["video_id"] == "v00000"})
+    said = f"the videos of {n - n_same} of {n} are other files"
+    with pytest.raises(RecordError, match=said):
+        gate(one, other)
+    made = gate(one, other, rules=Rules(allow=("questions",)))
+    assert any(said in notice for notice in made.notices)
+
+
 @pytest.fixture
 def small(tmp_path):
     made_run(tmp_path / "a", protocol="stableeval", n_items=20)

@@ -79,6 +79,8 @@ OF_ONE = [
         "names frames",
     ),
     ({"same_options": [0, 0, 1]}, "same_options", "same_options", "first option"),
+    ({"video_digest": "ABCDEF0123456789"}, "type", "video_digest", "16 hexadecimal"),
+    ({"video_digest": "1" * 15}, "type", "video_digest", "16 hexadecimal"),
     ({"path": "guess"}, "type", "path", "logit or generate"),
     ({"budget": -1}, "type", "budget", "integer >= 0"),
     ({"shifted": 1}, "type", "shifted", "true or false"),
@@ -138,6 +140,55 @@ def test_findings_about_several_records(tmp_path):
     ]
     assert "gold is 1, and 0 in line 1" in found.findings[0].message
     assert "the same pass as line 1" in found.findings[2].message
+
+
+ONE, OTHER = "0" * 16, "f" * 16
+
+
+@pytest.mark.parametrize(
+    ("rows", "wanted"),
+    [
+        # a video under one id, in another question
+        (
+            [{"video_digest": ONE}, {"video_digest": OTHER}, {"video_digest": OTHER}],
+            [(2, "video_digest", "video 'clip'")],
+        ),
+        # a question, whatever its video is called
+        (
+            [
+                {"question_id": "q", "video_digest": digest, "phase_index": s}
+                for s, digest in enumerate([None, ONE, OTHER])
+            ],
+            [(3, "video_digest", "question 'q'")],
+        ),
+        # without digests numbers of frames tell
+        ([{"n_frames": 100}, {"n_frames": 10}], [(2, "n_frames", "video 'clip'")]),
+        (
+            [{"n_frames": 100}, {"n_frames": 10, "video_digest": ONE}],
+            [(2, "n_frames", "video 'clip'")],
+        ),
+        # parts of one file
+        (
+            [
+                {"n_frames": 100, "video_digest": ONE},
+                {"n_frames": 10, "video_digest": ONE},
+            ],
+            [],
+        ),
+        # others
+        ([{"video_digest": ONE}, {"video_digest": OTHER, "benchmark": "b"}], []),
+        ([{"video_digest": ONE}, {"video_digest": OTHER, "video_id": "v"}], []),
+        ([{"n_frames": 9, "video_id": None}, {"n_frames": 8, "video_id": None}], []),
+        ([{"video_digest": ONE, "n_frames": 100}, {"n_frames": None}, {}], []),
+    ],
+)
+def test_a_video_is_one_file(tmp_path, rows, wanted):
+    made = [make_pass(i, **{"phase": None} | row) for i, row in enumerate(rows)]
+    found = check(write(tmp_path, text(*made)))
+    assert [(f.line, f.field) for f in found.findings] == [w[:2] for w in wanted]
+    assert found.counts == ({"video": len(wanted)} if wanted else {})
+    for finding, (*_, owner) in zip(found.findings, wanted, strict=True):
+        assert f"of the same {owner}" in finding.message
 
 
 def test_findings_about_lines(tmp_path):

@@ -9,7 +9,7 @@ from made_runs import made_run
 from pass_files import text
 from sample_passes import make_pass
 
-from phasefusion.errors import RecordError
+from phasefusion.errors import RecordError, RecordWarning
 from phasefusion.records import iter_passes, merge, read_run
 from phasefusion.report import report
 
@@ -37,6 +37,33 @@ def test_every_pass_once_in_the_order_of_appearance(tmp_path_factory, numbers):
     assert made.n_passes == len(wanted)
     assert made.n_identical == sum(map(len, numbers)) - len(wanted)
     assert made.n_conflicts == 0
+
+
+ONE, OTHER = "0" * 16, "f" * 16
+
+
+@pytest.mark.parametrize("keep", [None, "first", "last"])
+def test_a_question_about_two_files_is_none(tmp_path, keep):
+    a = file(tmp_path, "a", make_pass(1, video_digest=ONE))
+    later = {"phase_index": 1, "phase": [1, 2], "video_digest": OTHER}
+    b = file(tmp_path, "b", make_pass(1, **later))
+    made = merge([a, b], tmp_path / "c.jsonl", keep=keep)
+    assert made.written is None
+    (conflict,) = made.conflicts
+    assert (conflict.kind, conflict.first) == ("item", f"{a}, line 1")
+    assert conflict.fields == (f"video_digest {ONE!r} -> {OTHER!r}",)
+    b = file(tmp_path, "b", make_pass(1, **later | {"video_digest": None}))
+    assert merge([a, b], tmp_path / "c.jsonl").n_passes == 2
+
+
+def test_a_video_of_two_files_is_said(tmp_path):
+    a = file(tmp_path, "a", make_pass(1, video_digest=ONE))
+    b = file(tmp_path, "b", make_pass(2, video_digest=OTHER))
+    with pytest.warns(RecordWarning, match="1 video is of another file .* set/clip;"):
+        made = merge([a, b], tmp_path / "c.jsonl")
+    assert made.n_passes == 2
+    b = file(tmp_path, "b", make_pass(2, video_digest=ONE))
+    merge([a, b], tmp_path / "d.jsonl")
 
 
 @pytest.mark.parametrize(("keep", "answer"), [(None, None), ("first", 2), ("last", 0)])

@@ -32,6 +32,7 @@ def run(tmp_path):
         | {
             "text": f"{SECRET} text",
             "type": f"{SECRET} type",
+            "video_digest": "0123456789abcdef",
             "source": {"file": f"/{SECRET}/a.csv"},
             "question": f"{SECRET} question",
             "invalid": row["invalid"] and f"video: /{SECRET}/clip.mp4: gone",
@@ -122,6 +123,11 @@ def test_hashed_ids_depend_on_the_salt_alone(run, tmp_path):
     videos = [info.video_id for info in found["a"].items]
     assert videos[0] == videos[1] != videos[2]
     assert videos[0] != ids["a"][0]
+    digests = [info.video_digest for info in found["a"].items]
+    (then,) = {info.video_digest for info in read_passes(run).items}
+    assert then == "0123456789abcdef"
+    assert set(digests) == {found["b"].items[0].video_digest}
+    assert then not in (digests[0], found["c"].items[0].video_digest)
     np.testing.assert_array_equal(found["a"].logprobs, read_passes(run).logprobs)
 
 

@@ -61,7 +61,7 @@ def test_csv_holds_every_field(tmp_path_factory, made):
     with open(folder / "a.csv", newline="", encoding="utf-8") as file:
         found = list(csv.DictReader(file))
     texts = {"question_id", "benchmark", "video_id", "type", "arm", "invalid"}
-    texts |= {"path", "text"}
+    texts |= {"path", "text", "video_digest"}
     one_type = {type(row["another"]) for row in rows if row["another"] is not None}
     if one_type == {str}:
         texts.add("another")

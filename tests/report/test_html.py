@@ -8,6 +8,7 @@ import pytest
 from html_runs import HOSTILE, add_saliency, run_with_questions
 
 from phasefusion import tinyvlm
+from phasefusion._video_digest import video_digest
 from phasefusion.datasets import load_questions
 from phasefusion.datasets.item import item_hash
 from phasefusion.errors import RecordError, RecordWarning, UsageError
@@ -367,3 +368,27 @@ def test_shares_of_the_frames_that_a_long_strip_shows(tmp_path):
     values = rows[1]["values"][0]
     wanted = [round(values[index // 2], 3) for index in strip["frames"]]
     assert strip["shares"][0]["values"] == wanted
+
+
+def test_no_frames_of_another_file(tmp_path):
+    run_with_questions(tmp_path, clip=CLIP)
+    path = tmp_path / "passes.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    changed = rows[0]["question_id"]
+    same = video_digest(CLIP)
+    for row in rows:
+        row["video_digest"] = "0" * 16 if row["question_id"] == changed else same
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.warns(RecordWarning, match=r"clip-000\.mp4: 1 video is not the file"):
+        _, data = data_of(report(tmp_path).save_html(tmp_path))
+    number = [item["id"] for item in data["items"]].index(changed)
+    strips = data["strips"][str(number)]
+    assert len(strips) == 3
+    assert all("source" not in one for one in strips)
+    assert all(
+        one["note"] == f"No frames: {CLIP} is not the file that was scored"
+        for one in strips
+    )
+    others = [i for i in data["strips"] if i not in (str(number), "1")]
+    assert others
+    assert all("source" in one for i in others for one in data["strips"][i])

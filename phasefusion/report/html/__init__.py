@@ -82,7 +82,8 @@ def write_html(
     Warns
     -----
     RecordWarning
-        If `questions` is given and lacks questions of the run.
+        If `questions` is given and lacks questions of the run; if videos are not the
+        files that were scored, of which no frames are shown.
     """
     for name, value in (("n_strips", n_strips), ("inline_bytes", inline_bytes)):
         if value < 0:

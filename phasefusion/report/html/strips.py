@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._checks import warn
+from phasefusion._video_digest import digest_of_file
+from phasefusion._wording import counted
 from phasefusion.contact import png_bytes
-from phasefusion.errors import PhaseFusionError
+from phasefusion.errors import PhaseFusionError, RecordWarning
 from phasefusion.records import iter_passes
 from phasefusion.records.questions import QuestionTexts
 
@@ -23,6 +26,10 @@ FRAME_PX = 112
 #: Frames that a strip has at most; of longer passes evenly spaced ones are shown.
 MAX_FRAMES = 32
 _JPEG_QUALITY = 72
+_OTHER_FILE = "is not the file that was scored"
+_OTHER_FILES = "are not the files that were scored"
+#: Videos that a warning names.
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,8 @@ class Strip:
         Of the picture.
     note : str
         Why there is no picture, or what is odd about it.
+    digest : str or None
+        Of the file that was scored, where recorded.
     """
 
     item: int
@@ -68,6 +77,7 @@ class Strip:
     width_px: int = 0
     height_px: int = 0
     note: str = ""
+    digest: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the picture as JSON values."""
@@ -106,8 +116,13 @@ def film_strips(
     Returns
     -------
     list of Strip
-        One a phase. A video that is not there or does not decode gives strips without
-        a picture that say so.
+        One a phase. A video that is not there, does not decode or is another file than
+        the one that was scored gives strips without a picture that say so.
+
+    Warns
+    -----
+    RecordWarning
+        If videos are other files.
     """
     if not n_strips or not texts.items:
         return []
@@ -119,9 +134,23 @@ def film_strips(
         question = texts.items.get(key)
         if question is not None:
             by_video.setdefault(question.video, []).append(strip)
-    made = [
-        strip for video, strips in by_video.items() for strip in _decoded(video, strips)
-    ]
+    made, changed = [], []
+    for video, strips in by_video.items():
+        now = digest_of_file(video)
+        others = [one for one in strips if now and one.digest not in (None, now)]
+        if others:
+            changed.append(video)
+        made += [_without(one, f"No frames: {video} {_OTHER_FILE}") for one in others]
+        same = [one for one in strips if one not in others]
+        made += _decoded(video, same) if same else []
+    if changed:
+        more = ", ..." if len(changed) > _SHOWN else ""
+        warn(
+            f"{', '.join(changed[:_SHOWN])}{more}: {counted(len(changed), 'video')} "
+            f"{_OTHER_FILE if len(changed) == 1 else _OTHER_FILES}; the page shows no "
+            "frames of another file: put the old one back and write the page again",
+            RecordWarning,
+        )
     return sorted(made, key=lambda one: (one.item, one.phase))
 
 
@@ -159,6 +188,7 @@ def _recorded(
                 tuple(int(frames[i]) for i in places),
                 tuple(float(times[i]) for i in places) if times else (),
                 len(frames),
+                digest=row.get("video_digest"),
             ),
         )
 
