@@ -3,12 +3,15 @@
 PYTHON ?= python3
 VENV ?= .venv
 PY = $(VENV)/bin/python
+# The package itself, with extras. What a build backend warns of is not the user's doing.
+INSTALL = PHASEFUSION_WERROR= PYTHONWARNINGS=ignore $(PY) -m pip install -q \
+    --disable-pip-version-check --no-build-isolation -c constraints.txt
 CACHE = .cache
 C_FILES = $(wildcard csrc/*/*.c csrc/*/*.h)
 DEVICE_CODE = $(wildcard csrc/cuda/*.cu)
 ALL_C = $(C_FILES) $(DEVICE_CODE) $(wildcard tests/c/*.c tests/c/*.h tests/emu/*.cpp tests/emu/*.h)
 
-.PHONY: help demo test setup lint format sanitize fuzz bench soak bench-table coverage notebooks docs wheel test-wheel clean
+.PHONY: help demo test setup lint format sanitize fuzz bench studies soak notebooks docs wheel test-wheel clean
 
 help:
 	@echo "make demo       set up, run the shipped model on the shipped clips, show the report"
@@ -18,10 +21,10 @@ help:
 	@echo "make format     rewrite Python and C files in the project's style"
 	@echo "make sanitize   plain-C tests and the Python tests under ASan and UBSan"
 	@echo "make fuzz       any bytes through decoder, subtitles, resize, each for SECONDS (60)"
-	@echo "make bench      every benchmark; exit 1 where a goal is missed"
+	@echo "make bench      every goal of speed and memory, into README and docs/performance.md;"
+	@echo "                exit 1 where one is missed; ONLY=\"resize stats\" for some of them"
+	@echo "make studies    what the methods do, into their pages; ONLY=coverage for one of them"
 	@echo "make soak       thousands of hostile videos, faults, readers, gigabytes: half an hour"
-	@echo "make bench-table  what the last make bench measured, into README and docs"
-	@echo "make coverage   how often intervals cover and tests reject, into docs/coverage.md"
 	@echo "make notebooks  execute the notebooks in place"
 	@echo "make docs       the documentation as HTML, warnings are errors, into $(CACHE)/docs"
 	@echo "make wheel      the abi3 wheel with FFmpeg inside, and the source archive, into dist/"
@@ -45,8 +48,7 @@ $(VENV)/.packages: $(VENV)/.system pyproject.toml constraints.txt
 	@echo "setup: Python packages into $(VENV) (a few minutes the first time)"
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@$(PY) -m pip install -q --disable-pip-version-check -U pip "setuptools>=77" "numpy>=2.0" wheel
-	@PHASEFUSION_WERROR= PYTHONWARNINGS=ignore $(PY) -m pip install -q --disable-pip-version-check \
-	    --no-build-isolation -c constraints.txt -e ".[hf,dev]"
+	@$(INSTALL) -e ".[hf,dev]"
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.packages setup.py $(C_FILES) $(DEVICE_CODE)
@@ -124,45 +126,45 @@ fuzz-%: setup
 	    $(addprefix -dict=,$(wildcard tests/c/fuzz_$*.dict)) \
 	    -artifact_prefix=$(FUZZ)/$*- $(FUZZ)/$*
 
-# The peers that can be installed here are measured too. What was measured is left in
-# $(BENCH), from where bench-table takes it into README and docs.
-BENCH = $(CACHE)/bench
+# The peers that can be installed here are measured too. What was found is kept in
+# benchmarks/results, and put into README and docs/performance.md.
 $(VENV)/.peers: $(VENV)/.built
 	@echo "bench: Python packages to compare with"
-	@PHASEFUSION_WERROR= $(PY) -m pip install -q --disable-pip-version-check \
-	    --no-build-isolation -c constraints.txt -e ".[hf,dev,bench]"
+	@$(INSTALL) -e ".[hf,dev,bench]"
 	@touch $@
 
 bench: setup $(VENV)/.peers
-	@mkdir -p $(BENCH); failed=; for file in $(filter-out %/soak.py,$(wildcard benchmarks/[a-z]*.py)); do \
-	    echo "== $$file"; name=$$(basename $$file .py); options=; \
-	    case $$name in decode|pipeline|resize) options="--json $(BENCH)/$$name.json";; \
-	    agreement) options="--markdown $(BENCH)/$$name.md";; esac; \
-	    $(PY) $$file $$options || failed="$$failed $$file"; done; \
-	    if [ -n "$$failed" ]; then echo "goals missed:$$failed"; exit 1; fi
+	@$(PY) benchmarks/bench.py $(ONLY) $(ROUNDS:%=--rounds %)
+
+# Each study writes the tables of its own page; none has a goal of speed.
+STUDIES = adaptive agreement anchors coverage many_workers order_training
+PAGE_adaptive = adaptive
+PAGE_agreement = why-frames-differ
+PAGE_anchors = anchors
+PAGE_coverage = coverage
+PAGE_many_workers = capacity
+PAGE_order_training = studies
+studies: $(addprefix study-,$(or $(ONLY),$(STUDIES)))
+
+study-%: setup $(VENV)/.peers
+	@test -n "$(PAGE_$*)" || { echo "no study $*; there are: $(STUDIES)"; exit 1; }
+	@echo "== benchmarks/$*.py, into docs/$(PAGE_$*).md"
+	@$(PY) benchmarks/$*.py --write docs/$(PAGE_$*).md
 
 # Not a benchmark, and not of every change: QUICK=--quick takes seconds.
 soak: setup
 	$(PY) benchmarks/soak.py $(QUICK)
 
-bench-table: setup
-	@$(PY) benchmarks/_table.py $(BENCH)
-
-coverage: setup
-	@$(PY) benchmarks/coverage.py --write docs/coverage.md
-
 # The weights and clips of the second notebook come in packages. The third runs where
 # lmms-eval is installed as well (docs/harnesses.md).
 $(VENV)/.notebooks: $(VENV)/.built
 	@echo "notebooks: Python packages with real weights and clips"
-	@PHASEFUSION_WERROR= $(PY) -m pip install -q --disable-pip-version-check \
-	    --no-build-isolation -c constraints.txt -e ".[hf,dev,notebooks]"
+	@$(INSTALL) -e ".[hf,dev,notebooks]"
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.built
 	@echo "docs: Sphinx and what it needs"
-	@PHASEFUSION_WERROR= $(PY) -m pip install -q --disable-pip-version-check \
-	    --no-build-isolation -c constraints.txt -e ".[hf,dev,docs]"
+	@$(INSTALL) -e ".[hf,dev,docs]"
 	@touch $@
 
 docs: setup $(VENV)/.docs

@@ -206,7 +206,9 @@ if ffmpeg is None:
     print(f"phasefusion: building without _video (no decoding): {reason}")
 else:
     video = ["python/py_video*.c", "base/*.c", "frames/*.c", "video/*.c"]
-    include = [flag for flag in ffmpeg if flag.startswith("-I")]
+    # As system headers: what they do inside is not ours to warn of.
+    folders = [flag[2:] for flag in ffmpeg if flag.startswith("-I")]
+    include = [part for folder in folders for part in ("-isystem", folder)]
     rest = [flag for flag in ffmpeg if not flag.startswith("-I")]
     link = {"extra_compile_args": include, "extra_link_args": rest}
     modules.append(extension("_video", video, **link))

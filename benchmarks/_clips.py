@@ -8,6 +8,7 @@ that was asked for.
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -128,6 +129,12 @@ def cache_folder() -> Path:
     """Where clips are kept when no folder is given."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "phasefusion" / "bench-clips"
+
+
+def add_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--clips", type=Path, default=cache_folder(), help="folder to keep the clips in"
+    )
 
 
 def source_graph(width: int, height: int, rate: int, seconds: int) -> str:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
 import statistics
-from collections.abc import Sequence
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).parents[1]
+#: Of the machine's time; with more of it taken by others figures are not good.
+QUIET = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +34,6 @@ class Goal:
             return True
         return value <= self.at_least if self.most else value >= self.at_least
 
-    def reached(self, value: float) -> bool:
-        if self.aim is None:
-            return False
-        return value <= self.aim if self.most else value >= self.aim
-
     def __str__(self) -> str:
         if self.at_least is None:
             return "no goal"
@@ -41,35 +44,58 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a benchmark's table."""
+    """One line of a benchmark's table: what is judged, and what it was made of.
+
+    `value` is a ratio where `unit` is "x", else what was measured itself. `ours` and
+    `theirs` are what a ratio is of, in the unit `measure`; seconds are of processor
+    time unless the title says otherwise. `peer` is what we are compared with.
+    """
 
     key: str
     title: str
-    value: float
+    value: float | None  # None: not measured, and `lacking` says why
     unit: str = "x"
     low: float | None = None  # spread over the rounds
     high: float | None = None
     goal: Goal = field(default_factory=Goal)
+    ours: float | None = None
+    peer: str = ""
+    theirs: float | None = None
+    measure: str = "s"
     detail: str = ""
+    lacking: str = ""
     wrong: bool = False  # our own result is not right: no time counts
 
     @property
-    def met(self) -> bool:
-        return self.goal.met(self.value) and not self.wrong
-
-    @property
-    def shown(self) -> str:
-        return f"{self.value:.3g}{self.unit}"
+    def missed(self) -> bool:
+        """Whether it was measured and is not good enough, or our result is wrong."""
+        if self.wrong:
+            return True
+        return self.value is not None and not self.goal.met(self.value)
 
     @property
     def verdict(self) -> str:
         if self.wrong:
-            return "WRONG"
+            return "wrong result"
+        if self.value is None:
+            return f"not measured: {self.lacking}"
         if self.goal.at_least is None:
             return ""
-        if not self.met:
-            return "MISSED"
-        return "met, aim too" if self.goal.reached(self.value) else "met"
+        return "missed" if self.missed else "met"
+
+
+def amount(value: float, unit: str) -> str:
+    """A measured value with its unit, times in the unit that suits them."""
+    if unit == "s":
+        names = ((1, "s"), (1e3, "ms"), (1e6, "µs"))
+        suiting = [one for one in names if abs(value) * one[0] >= 0.9995]
+        factor, unit = (suiting or names[-1:])[0]
+        value *= factor
+    if value == int(value):
+        text = f"{int(value):,}"
+    else:
+        text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{text} {unit}".strip()
 
 
 def ratio_row(
@@ -78,13 +104,30 @@ def ratio_row(
     above: Sequence[float],
     below: Sequence[float],
     goal: Goal,
-    detail: str = "",
-    wrong: bool = False,
+    peer: str,
+    *,
+    ours_above: bool = False,
+    **more: Any,
 ) -> Row:
-    """Above / below, round by round: the median, the smallest and the largest."""
-    ratios = [a / b for a, b in zip(above, below, strict=False)]
-    middle = statistics.median(ratios)
-    return Row(key, title, middle, "x", min(ratios), max(ratios), goal, detail, wrong)
+    """Above / below, round by round: the median, the smallest and the largest.
+
+    Above are the peer's values, unless `ours_above`.
+    """
+    ratios = [float(a / b) for a, b in zip(above, below, strict=False)]
+    ours, theirs = (above, below) if ours_above else (below, above)
+    return Row(
+        key,
+        title,
+        statistics.median(ratios),
+        "x",
+        min(ratios),
+        max(ratios),
+        goal,
+        float(statistics.median(ours)),
+        peer,
+        float(statistics.median(theirs)),
+        **more,
+    )
 
 
 def processor() -> str:
@@ -97,65 +140,162 @@ def processor() -> str:
 
 
 def machine() -> dict[str, Any]:
+    from phasefusion.frames import cpu_level
+
     return {
         "processor": processor(),
         "cores": len(os.sched_getaffinity(0)),
-        "load": round(os.getloadavg()[0], 1),
-        "python": platform.python_version(),
+        "instructions": cpu_level(),
+        "system": f"{platform.system()} {platform.machine()}",
     }
 
 
+def versions_of(*libraries: str) -> list[str]:
+    """Name and version of each that is installed."""
+    found = []
+    for name in libraries:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found.append(f"{name} {metadata.version(name)}")
+    return found
+
+
+def commit() -> str:
+    """The commit that is measured, or nothing where that cannot be known."""
+    command = ["git", "-C", str(ROOT)]
+    code = ["csrc", "phasefusion", "setup.py"]
+    try:
+        told = [
+            subprocess.run(
+                [*command, *what], capture_output=True, text=True, check=True
+            ).stdout.strip()
+            for what in (
+                ["rev-parse", "--short=10", "HEAD"],
+                ["status", "--porcelain", "--", *code],
+            )
+        ]
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return told[0] + (" and changes" if told[1] else "")
+
+
+def busy_share(seconds: float = 1.0) -> float | None:
+    """The share of the machine's time that others take while this process sleeps."""
+
+    def ticks() -> tuple[int, int]:
+        numbers = Path("/proc/stat").read_text().split("\n")[0].split()[1:9]
+        found = [int(number) for number in numbers]
+        return sum(found), found[3] + found[4]  # all of them, idle and waiting
+
+    try:
+        total, idle = ticks()
+        time.sleep(seconds)
+        all_now, idle_now = ticks()
+    except (OSError, ValueError, IndexError):
+        return None
+    return 1 - (idle_now - idle) / max(all_now - total, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """When a benchmark began, and how much others worked then."""
+
+    script: str
+    time: float
+    busy: float | None
+
+
 def print_row(row: Row) -> None:
+    if row.value is None:
+        print(f"  {row.title}: {row.verdict}", flush=True)
+        return
+    value = f"{row.value:.3g}x" if row.unit == "x" else amount(row.value, row.unit)
     spread = ""
     if row.low is not None and row.high is not None:
         spread = f" ({row.low:.2f} to {row.high:.2f})"
-    print(f"  {row.title}: {row.shown}{spread}  {row.goal}  {row.verdict}", flush=True)
-    if row.detail:
-        print(f"      {row.detail}", flush=True)
+    verdict = row.verdict.upper() if row.missed else row.verdict
+    print(f"  {row.title}: {value}{spread}  {row.goal}  {verdict}", flush=True)
+    sides = []
+    if row.ours is not None:
+        sides.append(f"ours {amount(row.ours, row.measure)}")
+    if row.theirs is not None:
+        sides.append(f"{row.peer} {amount(row.theirs, row.measure)}")
+    sides += [row.detail] if row.detail else []
+    if sides:
+        print(f"      {'; '.join(sides)}", flush=True)
 
 
-def add_arguments(parser: argparse.ArgumentParser, rounds: int, rows: Any) -> None:
-    parser.add_argument(
-        "--rounds", type=int, default=rounds, help="default %(default)s"
-    )
-    parser.add_argument(
-        "--rows", default=",".join(rows), help="which, by name: %(default)s"
-    )
-    parser.add_argument("--clips", type=Path, help="folder to keep the clips in")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows too")
+def parser(doc: str, rounds: int, rows: Iterable[str] = ()) -> argparse.ArgumentParser:
+    """What every benchmark takes: rounds, a file for the rows, and which of them."""
+    made = argparse.ArgumentParser(description=doc.splitlines()[0])
+    made.add_argument("--rounds", type=int, default=rounds, help="default %(default)s")
+    made.add_argument("--json", type=Path, metavar="FILE", help="write the rows too")
+    if rows:
+        made.add_argument(
+            "--rows", default=",".join(rows), help="which, by name: %(default)s"
+        )
+    return made
 
 
-def chosen(parser: argparse.ArgumentParser, text: str, rows: Any) -> list[str]:
-    names = [name for name in text.split(",") if name]
-    unknown = [name for name in names if name not in rows]
-    if unknown:
-        parser.error(f"no such rows: {', '.join(unknown)}; there are {', '.join(rows)}")
-    return names
+def parse(made: argparse.ArgumentParser, rows: Iterable[str] = ()) -> Any:
+    """The options, `rows` a list of known names; `begun` says when, and beside what."""
+    options = made.parse_args()
+    if rows:
+        names = [name for name in options.rows.split(",") if name]
+        unknown = [name for name in names if name not in rows]
+        if unknown:
+            known = ", ".join(rows)
+            made.error(f"no such rows: {', '.join(unknown)}; there are {known}")
+        options.rows = names
+    options.begun = Begun(Path(made.prog).stem, time.time(), busy_share())
+    if (options.begun.busy or 0) > QUIET:
+        print(
+            f"other programs take {options.begun.busy:.0%} of this machine: "
+            "measure again when it is quiet"
+        )
+    return options
 
 
 def finish(
     rows: Sequence[Row],
-    versions: dict[str, str],
-    path: Path | None,
-    seconds: Any = None,
+    options: Any,
+    versions: Iterable[str] = (),
+    left_out: Mapping[str, str] | None = None,
 ) -> int:
-    """Print what was missed, write the JSON; the exit code."""
-    missed = [row for row in rows if not row.met]
+    """Print what was missed, write the JSON; the exit code.
+
+    `versions` are those of peers, `left_out` says why others were not measured.
+    """
+    import numpy as np
+
+    import phasefusion
+
+    missed = [row for row in rows if row.missed]
     if missed:
         print("goals missed:")
         for row in missed:
             print_row(row)
     else:
         print("all goals that were measured are met")
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        content = {
-            "machine": machine(),
-            "versions": versions,
-            "rows": [asdict(row) | {"met": row.met} for row in rows],
-            "seconds": seconds,
+    if options.json is not None:
+        begun = options.begun
+        found = {
+            f"phasefusion {phasefusion.__version__}",
+            f"Python {platform.python_version()}",
+            f"NumPy {np.__version__}",
         }
-        path.write_text(json.dumps(content, indent=1) + "\n")
+        content = {
+            "date": time.strftime("%Y-%m-%d", time.gmtime(begun.time)),
+            "commit": commit(),
+            "machine": machine(),
+            "busy_at_start": begun.busy,
+            "rounds": options.rounds,
+            "seconds": round(time.time() - begun.time, 1),
+            "versions": sorted(found.union(versions), key=str.lower),
+            "left_out": dict(left_out or {}),
+            "rows": [asdict(row) | {"verdict": row.verdict} for row in rows],
+        }
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(content, indent=1) + "\n")
     return 1 if missed else 0
 
 
@@ -174,6 +314,6 @@ def load(path: Path) -> tuple[dict[str, Any], list[Row]]:
     content = json.loads(path.read_text())
     rows = []
     for made in content["rows"]:
-        del made["met"]
+        del made["verdict"]
         rows.append(Row(**made | {"goal": Goal(**made["goal"])}))
     return content, rows

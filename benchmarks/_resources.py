@@ -118,23 +118,23 @@ def rows(path: Path) -> list[Row]:
         made.append(
             Row(
                 f"memory/{threads}",
-                f"peak memory above input and output, {N_FRAMES} frames of "
+                f"Peak memory above input and output, {N_FRAMES} frames of "
                 f"{clip.title} to {SIZE[0]} px, threads: {threads}",
                 above / MIB,
-                " MiB",
+                "MiB",
                 goal=Goal(round(limit / MIB, 1), None, most=True),
                 detail=f"limit: {threads} x (two native frames {native / MIB:.1f} + "
                 f"decoder pool {pool / MIB:.1f}) + packets {packets / MIB:.1f} MiB",
             )
         )
     none = Goal(0, None, most=True)
-    made.append(Row("threads", "threads alive after return", max(left), "", goal=none))
+    made.append(Row("threads", "Threads alive after return", max(left), "", goal=none))
     with Worker(Process) as worker:
         seen = worker.call("fork", str(path))
     made.append(
         Row(
             "fork",
-            "hangs of a forked child that reads with its parent's video",
+            "Hangs of a forked child that reads with its parent's video",
             float(seen == "HANG"),
             "",
             goal=none,

@@ -284,14 +284,14 @@ def _with_name(base: Path, name: bytes) -> list[str]:
     os.makedirs(inside)
     deep = b"/" in name
     stem = b"v" if deep else name[:200]
-    # no JSON can say the one, and white space around names in rows is taken off
-    written = stem if _is_utf8(name) and stem.strip() == stem else b"v"
+    written = stem if _is_utf8(name) else b"v"  # no JSON can say what is none
     video, bad = written + b".mp4", b"bad.mp4"
     shutil.copy(clips()[0], os.path.join(inside, video))
     Path(os.fsdecode(os.path.join(inside, bad))).write_bytes(b"no video")
     same = {"question": "q?", "options": ["a", "b"], "answer": 0}
     rows = [
-        {"question_id": n.decode(), "video": n.decode()} | same for n in (video, bad)
+        {"question_id": n.decode().strip(), "video": n.decode()} | same
+        for n in (video, bad)
     ]
     questions = os.fsdecode(os.path.join(name, stem + b".jsonl"))
     lines = "".join(json.dumps(row) + "\n" for row in rows)
@@ -312,7 +312,7 @@ def _with_name(base: Path, name: bytes) -> list[str]:
             words = " ".join(command[3:5])
             wrong.append(f"{words}: exit {made.returncode}: {last_line(made.stderr)}")
     if not wrong:
-        wrong += _wrong_records(base / out, video.decode())
+        wrong += _wrong_records(base / out, video.decode().strip())
     return wrong
 
 

@@ -1,7 +1,7 @@
 """Half-step changes and accuracy against passes: adaptive phases, fixed ones, a vote.
 
     python benchmarks/adaptive.py [--questions N] [--videos N] [--json FILE]
-        [--markdown FILE]
+        [--write FILE]
 
 The shipped model answers the questions of the shipped clips in their own option order,
 and simulated models those of `phasefusion.simulate`, at twelve phases of a grid of 8
@@ -23,7 +23,7 @@ Measured over all twelve, with intervals that take a video's questions as one cl
 
 For the passes of each fixed S, the adaptive rule whose cost comes closest from below is
 compared with it question by question. Then thresholds are certified on one half of the
-videos and seen on the other. --markdown writes everything between the marks of a file.
+videos and seen on the other. --write writes everything between the marks of a file.
 There is no goal: it is a study, and the exit code is 0 whatever it finds.
 """
 
@@ -381,7 +381,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--threads", type=int, default=1, help="of torch")
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--markdown", type=Path, metavar="FILE")
+    parser.add_argument("--write", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
     import torch
 
@@ -405,8 +405,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = "\n\n".join(text_of(one) for one in found)
     print(text)
     print(f"\n{time.monotonic() - start:.0f} s")
-    if options.markdown is not None:
-        _report.replace_between(options.markdown, "adaptive study", text)
+    if options.write is not None:
+        _report.replace_between(options.write, "adaptive study", text)
     if options.json is not None:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(found, indent=1) + "\n")

@@ -1,6 +1,6 @@
 """The files on which public decoders and a plain decode in order disagree.
 
-    python benchmarks/agreement.py [DIR [TRUTH.json]] [--markdown FILE] [--json FILE]
+    python benchmarks/agreement.py [DIR [TRUTH.json]] [--write FILE] [--json FILE]
 
 Without DIR the test suite's own clips are made and used. Every frame of these files
 carries its number, so that what comes back can be identified. Truth is the output of
@@ -9,7 +9,8 @@ decoder is asked for 24 frames at the middles of 24 equal parts, once with the t
 number of frames and once with the number that it reports itself, which is what its
 users do; each in a process of its own, for at most --timeout seconds.
 
---markdown writes the table of the files on which not all are right. Exit code 1 when
+--write puts the table of the files on which not all are right between the marks of a
+file. Exit code 1 when
 phasefusion counts other frames than are there or returns one that was not asked for.
 """
 
@@ -27,6 +28,7 @@ from typing import Any
 
 import _clips
 import _contenders
+import _report
 import _truth
 from _contenders import OURS
 from _truth import Truth
@@ -251,7 +253,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("folder", type=Path, nargs="?", metavar="DIR")
     parser.add_argument("truth", type=Path, nargs="?", metavar="TRUTH.json")
     parser.add_argument("--timeout", type=float, default=20, help="seconds a call")
-    parser.add_argument("--markdown", type=Path, metavar="FILE")
+    parser.add_argument("--write", type=Path, metavar="FILE")
     parser.add_argument("--json", type=Path, metavar="FILE")
     return parser.parse_args()
 
@@ -273,8 +275,8 @@ def main() -> int:
     text = markdown(table, list(running))
     print(f"\n{text}")
     asked = ", ".join(sorted(set(versions.values())))
-    if options.markdown is not None:
-        options.markdown.write_text(f"{text}\n\n{asked}.\n")
+    if options.write is not None:
+        _report.replace_between(options.write, "agreement", f"{text}\n\n{asked}.")
     if options.json is not None:
         content = {
             clip: {"n": truth.n_frames} | {n: asdict(c) for n, c in cells.items()}

@@ -1,7 +1,7 @@
 """Uniform, anchored and phase-fused sampling side by side, on the shipped clips.
 
     python benchmarks/anchors.py [--windows 1/20,1/10,...] [--questions N]
-        [--json FILE] [--markdown FILE]
+        [--json FILE] [--write FILE]
 
 The shipped model answers the questions of the shipped clips in their own option order.
 Each way of sampling takes S = 3 views of 8 frames: over the whole clip, or in a window
@@ -15,7 +15,7 @@ cluster:
   uniform grid, the anchor found elsewhere for a window.
 
 One pass is the middle view of the uniform grid (midpoints, as most harnesses take
-them), and the first view of a window, which begins at the anchor. --markdown writes
+them), and the first view of a window, which begins at the anchor. --write writes
 the tables between the marks of a file. There is no goal: it is a study, and the exit
 code is 0 whatever it finds.
 """
@@ -181,7 +181,7 @@ def summary(rows: Sequence[Answers]) -> dict[str, Any]:
     clips = [row.video_id for row in rows]
     found: dict[str, Any] = {"n": len(rows)}
     for name, values in values_of(rows).items():
-        made = clustered_mean(values, clips)
+        made = clustered_mean(values, clips, limits=(0.0, 1.0))
         found[name] = [100 * x for x in (made.mean, made.low, made.high)]
     found["distinct"] = float(np.mean([row.distinct for row in rows]))
     return found
@@ -195,7 +195,7 @@ def against_uniform(
     ours, theirs = values_of(rows), values_of(uniform)
     found = {}
     for name, values in ours.items():
-        made = clustered_mean(values - theirs[name], clips)
+        made = clustered_mean(values - theirs[name], clips, limits=(-1.0, 1.0))
         found[name] = [100 * x for x in (made.mean, made.low, made.high)]
     return found
 
@@ -278,7 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--questions", type=int, help="the first so many only")
     parser.add_argument("--threads", type=int, default=1, help="of torch")
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--markdown", type=Path, metavar="FILE")
+    parser.add_argument("--write", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
     import torch
 
@@ -305,8 +305,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = text_of(by_design, len(groups), kinds)
     print(text)
     print(f"\n{time.monotonic() - start:.0f} s")
-    if options.markdown is not None:
-        _report.replace_between(options.markdown, "anchor study", text)
+    if options.write is not None:
+        _report.replace_between(options.write, "anchor study", text)
     if options.json is not None:
         rows = [
             asdict(row) | {"design": row.design.name}

@@ -341,11 +341,11 @@ def corpora(
     study.covers(
         "corpus: accuracy single (no clusters), at 95 %",
         0.95,
-        stats.clustered_mean(first),
+        stats.clustered_mean(first, limits=(0.0, 1.0)),
         truth["accuracy single"],
         "questions of one video are alike",
     )
-    interval = stats.clustered_mean(excess, made.video)
+    interval = stats.clustered_mean(excess, made.video, limits=(-1.0, 1.0))
     study.covers(
         "corpus: matched-vote excess (CR1, t, by video), at 95 %",
         0.95,
@@ -434,7 +434,7 @@ def page(study: Study, recovered: list[Recovery], replicates: int) -> str:
     parts = [
         "# Coverage",
         "",
-        f"Made by `python benchmarks/coverage.py --write docs/coverage.md` with "
+        f"Made by `make studies ONLY=coverage` (`benchmarks/coverage.py`) with "
         f"{replicates} replicates ({replicates // 2} corpora of 180 questions on 60 "
         f"videos, {replicates // 4} permutation tests). ± is two Monte-Carlo standard "
         "errors; lines without it are sums over all cases. *Nominal* is within that of "

@@ -12,14 +12,13 @@ being the one with the lowest median; its spread is the smallest and the largest
 A contender that takes over three times as long as the best is not run again. In VP9
 made for playback each frame takes over the probabilities of the one before, so that no
 decoder can leave one out; live VP9 and AV1 are made so that frames can go missing.
-Rows without a goal are there for information.
+Rows without a goal are there for information, and run when they are named.
 
 Exit code 1 when a row misses what it must reach, or a frame of ours is wrong.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 import re
 import statistics
@@ -29,7 +28,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import _clips
 import _contenders
@@ -79,7 +77,8 @@ ONE_CALL_CLIPS = {  # clip: goal of 3 phases x 8 in one call against three
     "hevc_720p.mp4": Goal(),
     "vp9_720p.webm": Goal(),
 }
-DEFAULT_ROWS = [*list(CONTESTS)[:10], "one-call", "resources"]
+WITH_GOALS = [name for name, contest in CONTESTS.items() if contest.goal.at_least]
+DEFAULT_ROWS = [*WITH_GOALS, "one-call", "resources"]
 ROWS = [*CONTESTS, "one-call", "resources"]
 
 
@@ -160,12 +159,14 @@ class Contestants:
     def __init__(self) -> None:
         self.workers: dict[str, Worker] = {}
         self.versions: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
         for name in _contenders.CONTENDERS:
             worker = Worker(functools.partial(Timed, name))
             try:
                 self.versions[name] = worker.call("version")
             except Failed as missing:
                 print(f"{name} is left out: {missing}")
+                self.left_out[name] = str(missing)
                 continue
             self.workers[name] = worker
 
@@ -243,32 +244,48 @@ def print_times(times: Times) -> None:
         print(f"    {name:<36} {times.trouble[name]}")
 
 
-def contest_rows(key: str, contest: Contest, times: Times) -> list[Row]:
-    """Against the best peer, and against a plain decode of every packet."""
+def title_of(contest: Contest) -> str:
     title = f"{contest.n_frames} frames of {_clips.CLIPS[contest.clip].title}"
     if contest.threads > 1:
-        title += f", {contest.threads} threads"
+        title += f", {contest.threads} threads, wall time"
+    return title
+
+
+def no_clip_row(key: str, contest: Contest) -> Row:
+    why = f"no ffmpeg program with {_clips.CLIPS[contest.clip].codec}"
+    return Row(key, title_of(contest), None, goal=contest.goal, lacking=why)
+
+
+def contest_rows(key: str, contest: Contest, times: Times) -> list[Row]:
+    """Against the best peer, and against a plain decode of every packet."""
+    title = title_of(contest)
     if OURS not in times.sound():
         why = times.trouble.get(OURS, "did not run")
         return [Row(key, title, 0.0, goal=contest.goal, detail=why, wrong=True)]
     ours = times.seconds[OURS]
     rows = []
     peers = [name for name in times.sound() if name not in (OURS, PLAIN)]
+    against = f"{title}, against the fastest peer"
     if peers:
-        detail = f"ours {times.median(OURS):.3f} s; {peers[0]}"
-        detail += f" {times.median(peers[0]):.3f} s"
         theirs = times.seconds[peers[0]]
-        against = f"{title}, against the fastest peer"
-        rows.append(_report.ratio_row(key, against, theirs, ours, contest.goal, detail))
+        rows.append(
+            _report.ratio_row(key, against, theirs, ours, contest.goal, peers[0])
+        )
     else:
-        print("    no peer is installed: nothing to compare with")
+        why = "no other decoder is installed that is right"
+        rows.append(Row(key, against, None, goal=contest.goal, lacking=why))
     if PLAIN in times.seconds:
-        goal = PLAIN_GOAL.get(key, Goal(most=True))
-        detail = f"plain decode {times.median(PLAIN):.3f} s"
-        against = f"{title}, time / plain decode of all packets"
-        below = times.seconds[PLAIN]
-        row = _report.ratio_row(f"{key}/plain", against, ours, below, goal, detail)
-        rows.append(row)
+        rows.append(
+            _report.ratio_row(
+                f"{key}/plain",
+                f"{title}, time / plain decode of all packets",
+                ours,
+                times.seconds[PLAIN],
+                PLAIN_GOAL.get(key, Goal(most=True)),
+                PLAIN,
+                ours_above=True,
+            )
+        )
     return rows
 
 
@@ -287,15 +304,14 @@ def one_call_rows(paths: dict[str, Path], rounds: int) -> list[Row]:
                     outcome = worker.call("read", str(paths[name]), calls)
                     values.append(outcome.cpu_s)
                     wrong += outcome.numbers[0] or 0
-            one, three = (statistics.median(values) for values in seconds.values())
             row = _report.ratio_row(
                 f"one-call/{name}",
-                f"3 phases x 8 in one call against three, {_clips.CLIPS[name].title}",
+                f"3 phases × 8 in one call against three, {_clips.CLIPS[name].title}",
                 seconds[3],
                 seconds[1],
                 goal,
-                f"one call {one:.3f} s, three {three:.3f} s",
-                wrong > 0,
+                "three calls",
+                wrong=wrong > 0,
             )
             _report.print_row(row)
             rows.append(row)
@@ -315,17 +331,18 @@ def needed_clips(rows: Sequence[str]) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    _report.add_arguments(parser, 3, DEFAULT_ROWS)
-    options = parser.parse_args()
-    keys = _report.chosen(parser, options.rows, ROWS)
-    paths = _clips.make(needed_clips(keys), options.clips or _clips.cache_folder())
+    parser = _report.parser(__doc__, 3, ROWS)
+    parser.set_defaults(rows=",".join(DEFAULT_ROWS))
+    _clips.add_argument(parser)
+    options = _report.parse(parser, ROWS)
+    keys = options.rows
+    paths = _clips.make(needed_clips(keys), options.clips)
     rows: list[Row] = []
-    seconds: dict[str, Any] = {}
     contests = {k: CONTESTS[k] for k in keys if k in CONTESTS}
     contestants = Contestants() if contests else None
     for key, contest in contests.items():
         if contest.clip not in paths:
+            rows.append(no_clip_row(key, contest))
             continue
         print(f"\n{key}: {_clips.CLIPS[contest.clip].title}", flush=True)
         path = paths[contest.clip]
@@ -335,21 +352,21 @@ def main() -> int:
         for row in made:
             _report.print_row(row)
         rows += made
-        seconds[key] = {"seconds": times.seconds, "trouble": times.trouble}
     if contestants is not None:
         contestants.stop()
     if "one-call" in keys:
         print("\none-call: phases together or apart")
         rows += one_call_rows(paths, options.rounds)
-    if "resources" in keys:
+    if "resources" in keys and "h264_1080p.mp4" in paths:
         print("\nresources: memory and threads")
         made = _resources.rows(paths["h264_1080p.mp4"])
         for row in made:
             _report.print_row(row)
         rows += made
     print()
-    versions = contestants.versions if contestants else {}
-    return _report.finish(rows, versions, options.json, seconds)
+    versions = contestants.versions.values() if contestants else ()
+    left_out = contestants.left_out if contestants else {}
+    return _report.finish(rows, options, versions, left_out)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Instructions that each hot kernel takes, which do not depend on a busy machine.
 
-    python benchmarks/instructions.py [--write]
+    python benchmarks/instructions.py [--write] [--json FILE]
 
 Valgrind counts what the kernels execute on fixed inputs, up to AVX2, which it knows.
 Counts are compared with those of benchmarks/instructions.json: more than 5 % above, or
@@ -19,24 +19,25 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
+import _report
 import numpy as np
+from _report import Goal, Row
 
 FILE = Path(__file__).with_suffix(".json")
 SAME, OTHER = 1.05, 1.5
 #: What is counted, and what it is the kernel of.
 KERNELS = {
-    "pf_batch_resize": "resize and normalise 4 frames of 720p to 448 x 448",
-    "pf_patches_from_rgb": "patches of 4 frames of 448 x 448",
-    "pf_posterior_fuse": "fuse 600 items x 3 phases x 10 orders x 4 options",
-    "pf_flips_summarize": "flip rates of 20,000 items x 13 passes",
-    "pf_matched_count": "matched votes of 600 items x 3 phases x 10 orders",
-    "pf_consensus_plurality": "consensus of 20,000 items x 10 orders",
-    "pf_resample_sums": "2,000 bootstraps of 3,000 items in clusters of 4",
-    "pf_ranking_placements": "AUROC of 20,000 items",
-    "pf_grid_indices": "2,000 grids of 3 x 8 frames",
+    "pf_batch_resize": "resize and normalise 4 frames of 720p to 448 × 448",
+    "pf_patches_from_rgb": "make patches of 4 frames of 448 × 448",
+    "pf_posterior_fuse": "fuse 600 items × 3 phases × 10 orders × 4 options",
+    "pf_flips_summarize": "take flip rates of 20,000 items × 13 passes",
+    "pf_matched_count": "count matched votes of 600 items × 3 phases × 10 orders",
+    "pf_consensus_plurality": "find the consensus of 20,000 items × 10 orders",
+    "pf_resample_sums": "draw 2,000 bootstraps of 3,000 items in clusters of 4",
+    "pf_ranking_placements": "take the AUROC of 20,000 items",
+    "pf_grid_indices": "make 2,000 grids of 3 × 8 frames",
 }
 
 
@@ -100,42 +101,59 @@ def compiler() -> str:
     return told.stdout.partition("\n")[0]
 
 
-def compare(counts: dict[str, int], known: dict[str, int], most: float) -> list[str]:
-    """Print every count beside the known one; return what is lacking or too much."""
-    bad = []
+def rows_of(counts: dict[str, int], known: dict[str, int], most: float) -> list[Row]:
+    """Every count beside the known one."""
+    rows = []
     for name, what in KERNELS.items():
         now, before = counts.get(name), known.get(name)
+        goal = Goal(most, most=True)
+        title = f"Instructions to {what}"
         if now is None or before is None:
-            bad.append(f"{name}: not counted")
+            lacking = f"{name} was not counted"
+            rows.append(Row(name, title, None, goal=goal, lacking=lacking, wrong=True))
             continue
-        ratio = now / before
-        print(f"{ratio:6.3f}  {now:13,}  {before:13,}  {what}")
-        if ratio > most:
-            bad.append(f"{name}: {ratio:.3f} times what it took (at most {most})")
-    return bad
+        rows.append(
+            Row(
+                name,
+                title,
+                now / before,
+                goal=goal,
+                ours=now,
+                peer="the count that is kept",
+                theirs=before,
+                measure="",
+            )
+        )
+    return rows
 
 
-def main(arguments: list[str] | None = None, tell: Callable[..., None] = print) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> int:
+    parser = _report.parser(__doc__, 1)
     parser.add_argument("--write", action="store_true", help="keep what is counted")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
-    if options.work:
+    if parser.parse_args().work:
         work()
         return 0
+    options = _report.parse(parser)
     if shutil.which("valgrind") is None:
-        tell("not counted: valgrind is not installed (apt-get install valgrind)")
-        return 0
+        print("not counted: valgrind is not installed (apt-get install valgrind)")
+        goal = Goal(SAME, most=True)
+        lacking = "valgrind is not installed"
+        rows = [
+            Row(name, f"Instructions to {what}", None, goal=goal, lacking=lacking)
+            for name, what in KERNELS.items()
+        ]
+        return _report.finish(rows, options)
     counts = count()
     if options.write:
         known = {"compiler": compiler(), "counts": counts}
         FILE.write_text(json.dumps(known, indent=2) + "\n")
     known = json.loads(FILE.read_text())
     most = SAME if known["compiler"] == compiler() else OTHER
-    bad = compare(counts, known["counts"], most)
-    for line in bad:
-        tell(f"regression: {line}")
-    return 1 if bad else 0
+    rows = rows_of(counts, known["counts"], most)
+    for row in rows:
+        _report.print_row(row)
+    return _report.finish(rows, options, [compiler()])
 
 
 if __name__ == "__main__":

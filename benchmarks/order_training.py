@@ -334,7 +334,9 @@ def compare(
 ) -> Row:
     flips = [one.flips.per_item_any == 1 for one in (before, now)]
     p = float(stats.mcnemar(*stats.discordant(*flips)).pvalue)
-    points = stats.clustered_mean(now.right - before.right, list(videos))
+    points = stats.clustered_mean(
+        now.right - before.right, list(videos), limits=(-1.0, 1.0)
+    )
     return Row(name, now, seconds, p, points)
 
 

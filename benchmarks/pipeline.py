@@ -14,7 +14,6 @@ Exit code 1 when a goal is missed or a result of ours is not exact.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import sys
 import time
@@ -22,7 +21,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import _clips
 import _contenders
@@ -153,6 +151,16 @@ PIPELINES: dict[str, Callable[[], Pipeline]] = {
 }
 
 
+#: The libraries of each, whose versions are noted.
+LIBRARIES = {
+    OURS: (),
+    "decord + Pillow": ("decord", "pillow"),
+    "torchcodec + torch": ("torchcodec", "torch"),
+    "OpenCV, INTER_AREA": ("opencv-python-headless",),
+    "PyAV + swscale": ("av",),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """One timed call: seconds, the numbers seen, and every 16th value."""
@@ -166,11 +174,11 @@ class Timed:
     """In its own process: a pipeline, timed, its result looked at."""
 
     def __init__(self, name: str) -> None:
-        self._run = PIPELINES[name]()
+        self._name, self._run = name, PIPELINES[name]()
 
-    def start(self) -> bool:
-        """Whether it can be built at all; called first."""
-        return True
+    def versions(self) -> list[str]:
+        """Of what it is made of; called first, for it may not be built at all."""
+        return _report.versions_of(*LIBRARIES[self._name])
 
     def run(self, path: str, indices: Sequence[int], size: tuple[int, int]) -> Outcome:
         began = time.process_time()
@@ -196,17 +204,19 @@ class Exact:
         return int(np.count_nonzero(got != by_pillow(frames, size)))
 
 
-def workers() -> dict[str, Worker]:
-    made = {}
+def workers() -> tuple[dict[str, Worker], dict[str, str]]:
+    """A worker for each pipeline that can be built, and why others cannot be."""
+    made, left_out = {}, {}
     for name in PIPELINES:
         worker = Worker(functools.partial(Timed, name))
         try:
-            worker.call("start")
+            worker.call("versions")
         except Failed as missing:
             print(f"{name} is left out: {missing}")
+            left_out[name] = str(missing)
             continue
         made[name] = worker
-    return made
+    return made, left_out
 
 
 def race(
@@ -243,35 +253,31 @@ def race_rows(key: str, times: Times, n_differing: int) -> list[Row]:
     title = f"{N_FRAMES} frames of {_clips.CLIPS[clip].title} to {size[0]} px"
     if n_differing or OURS not in times.sound():
         why = times.trouble.get(OURS, f"{n_differing} values differ from Pillow's")
-        return [Row(key, title, 0.0, detail=why, wrong=True)]
+        return [Row(key, title, None, detail=why, wrong=True)]
     rows = []
-    for name in times.sound():
+    for name in dict.fromkeys([*GOALS, *times.sound()]):
         if name == OURS:
             continue
-        detail = f"ours {times.median(OURS):.3f} s, it {times.median(name):.3f} s"
-        row = _report.ratio_row(
-            f"{key}/{name}",
-            f"{title}, against {name}",
-            times.seconds[name],
-            times.seconds[OURS],
-            GOALS.get(name, Goal()),
-            detail,
-        )
-        rows.append(row)
+        row_key, against = f"{key}/{name}", f"{title}, against {name}"
+        goal = GOALS.get(name, Goal())
+        if name not in times.sound():
+            why = times.trouble.get(name, "it cannot be imported")
+            rows.append(Row(row_key, against, None, goal=goal, lacking=why))
+            continue
+        theirs, ours = times.seconds[name], times.seconds[OURS]
+        rows.append(_report.ratio_row(row_key, against, theirs, ours, goal, name))
     return rows
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    _report.add_arguments(parser, 5, ROWS)
-    options = parser.parse_args()
-    keys = _report.chosen(parser, options.rows, ROWS)
-    folder = options.clips or _clips.cache_folder()
-    paths = _clips.make([ROWS[key][0] for key in keys], folder)
-    running = workers()
+    parser = _report.parser(__doc__, 5, ROWS)
+    _clips.add_argument(parser)
+    options = _report.parse(parser, ROWS)
+    paths = _clips.make([ROWS[key][0] for key in options.rows], options.clips)
+    running, left_out = workers()
+    versions = {v for one in running.values() for v in one.call("versions")}
     rows: list[Row] = []
-    seconds: dict[str, Any] = {}
-    for key in keys:
+    for key in options.rows:
         name, size = ROWS[key]
         print(f"\n{key}: {_clips.CLIPS[name].title} to {size[0]} px", flush=True)
         with Worker(Exact) as exact:
@@ -284,11 +290,10 @@ def main() -> int:
         for row in made:
             _report.print_row(row)
         rows += made
-        seconds[key] = {"seconds": times.seconds, "trouble": times.trouble}
     for worker in running.values():
         worker.stop()
     print()
-    return _report.finish(rows, {}, options.json, seconds)
+    return _report.finish(rows, options, versions, left_out)
 
 
 if __name__ == "__main__":

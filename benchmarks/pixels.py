@@ -1,6 +1,6 @@
 """Decoded frames to what a vision tower reads, against the usual ways.
 
-    python benchmarks/pixels.py [--rounds N]
+    python benchmarks/pixels.py [--rounds N] [--json FILE]
 
 8 frames of 720 x 1280 become Qwen2-VL's patch rows and InternVL's planes, on one
 thread, in turn: by phasefusion, by NumPy's transpose after our own resize, by
@@ -11,9 +11,7 @@ result is another one or a goal is missed.
 
 from __future__ import annotations
 
-import argparse
 import os
-import statistics
 import sys
 import time
 import warnings
@@ -21,7 +19,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import _report
 import numpy as np
+from _report import Goal, Row
+from _worker import told
 from numpy.typing import NDArray
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -42,7 +43,20 @@ SHAPE = (8, 720, 1280, 3)
 LIMITS = {"shortest_edge": 128 * 28**2, "longest_edge": 768 * 28**2}
 SIDE = {"height": 448, "width": 448}
 # Their time over ours, at least.
-GOALS = {"NumPy": 1.4, "pil": 3.0, "torchvision": 2.0}
+GOALS = {"NumPy": Goal(1.4), "pil": Goal(3.0), "torchvision": Goal(2.0)}
+#: How far their results may be from ours.
+ALLOWED = {"NumPy": 2e-6, "pil": 0.0, "torchvision": 0.031}
+NAMES = {
+    "NumPy": "our resize and NumPy",
+    "pil": "transformers with Pillow",
+    "torchvision": "transformers with torchvision",
+}
+#: Key and title of each task, and whom it has goals against.
+TASKS = {
+    "qwen-clip": ("Qwen2-VL's rows of a clip of 8 frames", ("NumPy", "torchvision")),
+    "qwen-pictures": ("Qwen2-VL's rows of 8 pictures", ("pil",)),
+    "internvl": ("InternVL's planes of 8 frames", ("pil", "torchvision")),
+}
 
 Floats = NDArray[np.float32]
 
@@ -62,14 +76,14 @@ def numpy_patches(frames: NDArray[np.uint8], settings: PatchSettings) -> Floats:
 
 
 def stock(module: str, name: str, **options: Any) -> Any:
-    """Make a processor of transformers; None where it cannot be imported."""
+    """Make a processor of transformers; a text says why it cannot be imported."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = __import__(f"transformers.models.{module}", fromlist=[name])
             return getattr(found, name)(**options)
-    except (ImportError, RuntimeError, AttributeError):
-        return None
+    except (ImportError, RuntimeError, AttributeError) as error:
+        return f"transformers' {name} cannot be made: {told(error)}"
 
 
 def of_pictures(processor: Any, frames: NDArray[np.uint8]) -> Floats:
@@ -83,7 +97,14 @@ def of_video(processor: Any, frames: NDArray[np.uint8]) -> Floats:
     return out["pixel_values_videos"].numpy()
 
 
-def ways_of_qwen(frames: NDArray[np.uint8]) -> dict[str, Callable[[], Floats]]:
+def timed(run: Callable[..., Floats], processor: Any, *arguments: Any) -> Any:
+    """What is timed, or the text that says why it cannot be."""
+    if isinstance(processor, str):
+        return processor
+    return lambda: run(processor, *arguments)
+
+
+def ways_of_qwen(frames: NDArray[np.uint8]) -> dict[str, Any]:
     settings = pixel_settings({"size": LIMITS}, family="qwen2_vl")
     assert isinstance(settings, PatchSettings)
     ways = {
@@ -93,8 +114,7 @@ def ways_of_qwen(frames: NDArray[np.uint8]) -> dict[str, Callable[[], Floats]]:
     options = {"size": LIMITS, "cap_pixels_per_frame": False}
     module = "qwen2_vl.video_processing_qwen2_vl"
     video = stock(module, "Qwen2VLVideoProcessor", **options)
-    if video is not None:
-        ways["torchvision"] = lambda: of_video(video, frames)
+    ways["torchvision"] = timed(of_video, video, frames)
     return ways
 
 
@@ -108,8 +128,7 @@ def ways_of_qwen_pictures(frames: NDArray[np.uint8]) -> dict[str, Any]:
             [to_qwen_patches(frame[None], settings)[0] for frame in frames]
         )
     }
-    if pil is not None:
-        ways["pil"] = lambda: of_pictures(pil, frames)
+    ways["pil"] = timed(of_pictures, pil, frames)
     return ways
 
 
@@ -122,15 +141,13 @@ def ways_of_internvl(frames: NDArray[np.uint8]) -> dict[str, Any]:
     module = "internvl.video_processing_internvl"
     video = stock(module, "InternVLVideoProcessor", size=SIDE)
     ways: dict[str, Any] = {"ours": lambda: to_pixel_values(frames, by_pil)}
-    if pil is not None:
-        ways["pil"] = lambda: of_pictures(pil, frames)
-    if video is not None:
-        ways["torchvision"] = lambda: of_video(video, frames)[0]
+    ways["pil"] = timed(of_pictures, pil, frames)
+    ways["torchvision"] = timed(lambda *both: of_video(*both)[0], video, frames)
     return ways
 
 
-def seconds_of(ways: dict[str, Any], rounds: int) -> tuple[dict[str, Any], dict]:
-    """Median processor time of each, all ways in turn, and the last results."""
+def times_of(ways: dict[str, Any], rounds: int) -> tuple[dict[str, Any], dict]:
+    """Processor seconds of each, all ways in turn, and the last results."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     results = {}
     for _ in range(rounds):
@@ -138,40 +155,55 @@ def seconds_of(ways: dict[str, Any], rounds: int) -> tuple[dict[str, Any], dict]
             start = time.process_time()
             results[name] = way()
             times[name].append(time.process_time() - start)
-    return {name: statistics.median(took) for name, took in times.items()}, results
+    return times, results
+
+
+def task_rows(key: str, ways: dict[str, Any], rounds: int) -> list[Row]:
+    title, peers = TASKS[key]
+    there = {name: way for name, way in ways.items() if not isinstance(way, str)}
+    times, results = times_of(there, rounds)
+    rows = []
+    for name in peers:
+        row_key, against = f"{key}/{name}", f"{title}, against {NAMES[name]}"
+        if name not in there:
+            lacking = ways[name]
+            rows.append(Row(row_key, against, None, goal=GOALS[name], lacking=lacking))
+            continue
+        away = float(np.abs(results[name] - results["ours"]).max())
+        row = _report.ratio_row(
+            row_key,
+            against,
+            times[name],
+            times["ours"],
+            GOALS[name],
+            NAMES[name],
+            detail=f"largest difference {away:.1e}",
+            wrong=not away <= ALLOWED[name],
+        )
+        rows.append(row)
+    return rows
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=11)
-    rounds = parser.parse_args().rounds
+    options = _report.parse(_report.parser(__doc__, 11))
     torch.set_num_threads(1)
     y, x = np.mgrid[: SHAPE[1], : SHAPE[2]]
     picture = 127 + 90 * np.sin(y / 31 + x / 17) + 20 * np.sin(y * x / 997)
     frames = np.repeat(picture.astype(np.uint8)[None, :, :, None], 3, axis=3)
     frames = np.stack([np.roll(frames[0], 13 * i, axis=1) for i in range(SHAPE[0])])
-    missed = 0
-    tasks = {
-        "Qwen2-VL rows of a clip": ways_of_qwen(frames),
-        "Qwen2-VL rows of pictures": ways_of_qwen_pictures(frames),
-        "InternVL planes": ways_of_internvl(frames),
+    ways = {
+        "qwen-clip": ways_of_qwen(frames),
+        "qwen-pictures": ways_of_qwen_pictures(frames),
+        "internvl": ways_of_internvl(frames),
     }
-    for task, ways in tasks.items():
-        seconds, results = seconds_of(ways, rounds)
-        ours = results["ours"]
-        print(f"{task}: ours {1e3 * seconds['ours']:.1f} ms")
-        for name in [n for n in ways if n != "ours"]:
-            ratio, goal = seconds[name] / seconds["ours"], GOALS[name]
-            away = float(np.abs(results[name] - ours).max())
-            allowed = {"NumPy": 2e-6, "pil": 0.0, "torchvision": 0.031}[name]
-            good = ratio >= goal and away <= allowed
-            missed += not good
-            print(
-                f"  {name:12} {1e3 * seconds[name]:7.1f} ms  ratio {ratio:5.2f}  "
-                f"goal {goal:g}  largest difference {away:.1e}"
-                f"{'' if good else '  MISSED'}"
-            )
-    return 1 if missed else 0
+    rows = []
+    for key, of_task in ways.items():
+        made = task_rows(key, of_task, options.rounds)
+        for row in made:
+            _report.print_row(row)
+        rows += made
+    versions = _report.versions_of("torch", "torchvision", "transformers", "pillow")
+    return _report.finish(rows, options, versions)
 
 
 if __name__ == "__main__":

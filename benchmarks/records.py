@@ -13,12 +13,11 @@ report  a file of 289,000 passes as the writer makes them, 3 phases x 10 orders 
         other arms of the protocol, to the full report, in a process of its own: less
         than 10 s of wall clock and 1 GB of memory, from JSON Lines and without a cache
 
-    python benchmarks/records.py [--rounds 7] [--tasks load,cache,report]
+    python benchmarks/records.py [--rounds 7] [--rows load,cache] [--json FILE]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -30,17 +29,20 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import _report
 import numpy as np
 import orjson
+from _report import Goal, Row
 
 from phasefusion import orders
 from phasefusion.records import Passes, read_passes
 
 N_PASSES = 289_000
-SLOWEST_LOAD = 1.1
-CACHE_GOAL = 10.0
-REPORT_SECONDS = 10.0
-REPORT_BYTES = 1_000_000_000
+LOAD_GOAL = Goal(1.1, most=True)
+CACHE_GOAL = Goal(10.0)
+REPORT_SECONDS = Goal(10.0, most=True)
+REPORT_MB = Goal(1000, most=True)
+TASKS = ("load", "cache", "report")
 
 Columns = dict[str, Any]
 TEXTS = ("question_id", "benchmark", "video_id", "type", "arm", "invalid")
@@ -277,13 +279,7 @@ def seconds(run: Callable[[], Any]) -> float:
     return time.process_time() - begun
 
 
-def say(task: str, ours: float, peer: str, theirs: float, verdict: str) -> None:
-    print(
-        f"{task:8} {ours * 1e3:9.1f} ms   {peer:22} {theirs * 1e3:9.1f} ms   {verdict}"
-    )
-
-
-def measure_load(path: Path, rounds: int) -> bool:
+def measure_load(path: Path, rounds: int) -> list[Row]:
     found = read_passes(path, cache=False)
     for peer in PEERS.values():
         compare(found, peer(path))
@@ -291,26 +287,25 @@ def measure_load(path: Path, rounds: int) -> bool:
     runs = [lambda: read_passes(path, cache=False)]
     runs += [lambda peer=peer: peer(path) for peer in PEERS.values()]
     times = np.array([[seconds(run) for run in runs] for _ in range(rounds)])
-    fastest = 1 + int(np.median(times[:, 1:], axis=0).argmin())
-    met = True
-    for i, name in enumerate(PEERS, 1):
-        ratio = float(np.median(times[:, i] / times[:, 0]))
-        verdict = f"{ratio:6.2f}x"
-        if i == fastest:
-            met = ratio >= 1 / SLOWEST_LOAD
-            goal = f"goal {1 / SLOWEST_LOAD:.2f}x"
-            verdict += f"   the fastest, {goal}   {'ok' if met else 'MISSED'}"
-        say(
-            "load",
-            *np.median(times[:, [0, i]], axis=0)[[0]],
+    fastest = int(np.median(times[:, 1:], axis=0).argmin())
+    title = f"Passes of {path.stat().st_size / 1e6:.0f} MB of JSON Lines into columns"
+    rows = []
+    for i, name in enumerate(PEERS):
+        is_fastest = i == fastest
+        row = _report.ratio_row(
+            "load" if is_fastest else f"load/{name}",
+            f"{title}, time / that of {'the fastest parser' if is_fastest else name}",
+            times[:, 0],
+            times[:, 1 + i],
+            LOAD_GOAL if is_fastest else Goal(most=True),
             name,
-            float(np.median(times[:, i])),
-            verdict,
+            ours_above=True,
         )
-    return met
+        rows.append(row)
+    return rows
 
 
-def measure_cache(path: Path, rounds: int) -> bool:
+def measure_cache(path: Path, rounds: int) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         parsed = read_passes(path, cache=False)
         read_passes(path, cache=folder)
@@ -325,12 +320,11 @@ def measure_cache(path: Path, rounds: int) -> bool:
             lambda: read_passes(path, cache=False),
         ]
         times = np.array([[seconds(run) for run in runs] for _ in range(rounds)])
-    ratio = float(np.median(times[:, 1] / times[:, 0]))
-    met = ratio >= CACHE_GOAL
-    verdict = f"{ratio:6.1f}x   goal {CACHE_GOAL:.0f}x   {'ok' if met else 'MISSED'}"
-    ours, theirs = np.median(times, axis=0)
-    say("cache", ours, "our parse", theirs, verdict)
-    return met
+    title = "The same file a second time, from the cache, against the first time"
+    below, above = times.T
+    return [
+        _report.ratio_row("cache", title, above, below, CACHE_GOAL, "our first reading")
+    ]
 
 
 REPORT = """
@@ -348,43 +342,45 @@ print(wall, peak, made.numbers["items"]["passes"])
 """
 
 
-def measure_report(path: Path, rounds: int) -> bool:
-    found = []
+def measure_report(path: Path, rounds: int) -> list[Row]:
+    walls, peaks = [], []
     for _ in range(rounds):
         command = [sys.executable, "-c", REPORT, str(path.parent)]
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         wall, peak, n = out.split()
         assert int(n) == N_PASSES
-        found.append((float(wall), float(peak)))
-    wall_s, peak_bytes = np.median(found, axis=0)
-    met = bool(wall_s < REPORT_SECONDS and peak_bytes < REPORT_BYTES)
-    print(
-        f"report   {wall_s:9.2f} s    {peak_bytes / 1e6:.0f} MB at most, from "
-        f"{path.stat().st_size / 1e6:.0f} MB   goals {REPORT_SECONDS:.0f} s, "
-        f"{REPORT_BYTES / 1e6:.0f} MB   {'ok' if met else 'MISSED'}"
-    )
-    return met
+        walls.append(float(wall))
+        peaks.append(float(peak) / 1e6)
+    title = f"Full report of {N_PASSES:,} passes, {path.stat().st_size / 1e6:.0f} MB"
+    rows = []
+    for key, what, unit, values, goal in (
+        ("report/time", "wall time", "s", walls, REPORT_SECONDS),
+        ("report/memory", "memory at most", "MB", peaks, REPORT_MB),
+    ):
+        middle = float(np.median(values))
+        spread = min(values), max(values)
+        rows.append(Row(key, f"{title}: {what}", middle, unit, *spread, goal))
+    return rows
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--tasks", default="load,cache,report")
-    options = parser.parse_args()
-    tasks = options.tasks.split(",")
-    met = True
+    options = _report.parse(_report.parser(__doc__, 7, TASKS), TASKS)
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
-        if {"load", "cache"} & set(tasks):
+        if {"load", "cache"} & set(options.rows):
             path = write_run(Path(folder) / "few", full=False)
             print(f"{N_PASSES} passes, {path.stat().st_size / 1e6:.0f} MB")
-            if "load" in tasks:
-                met &= measure_load(path, options.rounds)
-            if "cache" in tasks:
-                met &= measure_cache(path, options.rounds)
-        if "report" in tasks:
+            if "load" in options.rows:
+                rows += measure_load(path, options.rounds)
+            if "cache" in options.rows:
+                rows += measure_cache(path, options.rounds)
+        if "report" in options.rows:
             path = write_run(Path(folder) / "all", full=True)
-            met &= measure_report(path, min(options.rounds, 3))
-    return 0 if met else 1
+            rows += measure_report(path, min(options.rounds, 3))
+    for row in rows:
+        _report.print_row(row)
+    versions = _report.versions_of("orjson", "duckdb", "pyarrow")
+    return _report.finish(rows, options, versions)
 
 
 if __name__ == "__main__":

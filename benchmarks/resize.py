@@ -12,22 +12,24 @@ into memory that is there too (out=), and the ratio is our time / that of the co
 which must not exceed its goal; every other ratio must reach its goal at every size.
 Exit code 1 when a goal is missed.
 
+Of every instruction set and peer, the rows that are written are of the size at which
+we gain least.
+
     python benchmarks/resize.py [--rounds 15] [--frames 8] [--json FILE]
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
+import _report
 import numpy as np
 import PIL
+from _report import Goal, Row
 from PIL import Image
 
 from phasefusion import frames as pf
@@ -48,30 +50,19 @@ STD = np.array([0.26862954, 0.26130258, 0.27577711], np.float32)
 TORCH_LEVELS = 2.5  # its weights are coarser: two levels, and a rounding
 BOUND = "copy of source and result"
 GOALS = {  # instruction set: peer: ratio at least, of the bound at most
-    "avx2": {"Pillow + NumPy": 5.0, "torch uint8": 1.0},
-    "avx512": {"Pillow + NumPy": 9.0, "torch uint8": 1.6, BOUND: 2.2},
+    "avx2": {"Pillow + NumPy": Goal(5.0), "torch uint8": Goal(1.0)},
+    "avx512": {
+        "Pillow + NumPy": Goal(9.0),
+        "torch uint8": Goal(1.6),
+        BOUND: Goal(2.2, most=True),
+    },
 }
+LEVELS = {"scalar": "no vectors", "avx2": "AVX2", "avx512": "AVX-512"}
 
 Batch = np.ndarray[Any, np.dtype[np.uint8]]
 Planes = np.ndarray[Any, np.dtype[np.float32]]
 Size = tuple[int, int]
 Contender = Callable[[], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One ratio: medians in milliseconds a frame, and its range over the rounds."""
-
-    name: str
-    ours_ms: float
-    peer: str
-    peer_ms: float
-    ratio: float
-    low: float
-    high: float
-    goal: float | None
-    at_most: bool
-    ok: bool
 
 
 def pillow_numpy(frames: Batch, size: Size) -> Planes:
@@ -181,69 +172,70 @@ def compare(name: str, level: str, seconds: dict[str, Any]) -> list[Row]:
     for peer in ("Pillow + NumPy", "torch uint8", BOUND):
         if peer not in seconds:
             continue
-        at_most = peer == BOUND
-        ours = seconds[f"{level}, out=" if at_most else level]
-        ratios = ours / seconds[peer] if at_most else seconds[peer] / ours
-        ratio = float(np.median(ratios))
-        goal = GOALS.get(level, {}).get(peer)
-        met = goal is None or (ratio <= goal if at_most else ratio >= goal)
-        rows.append(
-            Row(
-                f"{name}, {level}",
-                float(1e3 * np.median(ours)),
-                peer,
-                float(1e3 * np.median(seconds[peer])),
-                ratio,
-                float(ratios.min()),
-                float(ratios.max()),
-                goal,
-                at_most,
-                met,
-            )
+        is_bound = peer == BOUND
+        ours = seconds[f"{level}, out=" if is_bound else level]
+        above, below = (ours, seconds[peer]) if is_bound else (seconds[peer], ours)
+        row = _report.ratio_row(
+            f"{level}/{peer}",
+            f"{title(level, peer)}, {name}",
+            above,
+            below,
+            GOALS.get(level, {}).get(peer, Goal(most=is_bound)),
+            peer,
+            ours_above=is_bound,
         )
+        rows.append(row)
     return rows
 
 
-def show(row: Row) -> None:
-    goal = ""
-    if row.goal is not None:
-        goal = f"  goal {'<=' if row.at_most else '>='} {row.goal:g}"
-        goal += "" if row.ok else "  MISSED"
-    print(
-        f"  {row.name.split(', ')[1]:7} {row.ours_ms:6.2f} ms  {row.ratio:5.2f}x "
-        f"({row.low:.2f} to {row.high:.2f})  {row.peer}, {row.peer_ms:.2f} ms{goal}",
-        flush=True,
-    )
+def title(level: str, peer: str) -> str:
+    what = "time / that of a" if peer == BOUND else "against"
+    return f"Resize and normalise a frame, {LEVELS[level]}, {what} {peer}"
+
+
+def worst(rows: list[Row]) -> list[Row]:
+    """Of each key the row that is nearest to its goal, and goals without any row."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        sign = 1 if row.goal.most else -1
+        known = found.get(row.key)
+        if known is None or sign * row.value > sign * known.value:
+            found[row.key] = row
+    for level, goals in GOALS.items():
+        for peer, goal in goals.items():
+            here = level in levels_here()
+            why = f"{peer} is not here" if here else f"no {LEVELS[level]} here"
+            row = Row(f"{level}/{peer}", title(level, peer), None, goal=goal)
+            found.setdefault(row.key, replace(row, lacking=why))
+    return [row for row in found.values() if row.goal.at_least is not None]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=15)
+    parser = _report.parser(__doc__, 15)
     parser.add_argument("--frames", type=int, default=8)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows too")
-    options = parser.parse_args()
+    options = _report.parse(parser)
     rng = np.random.default_rng(0)
     rows: list[Row] = []
+    left_out = {}
     for source, size in SIZES:
-        name = f"{source[1]}x{source[0]} -> {size[1]}x{size[0]}"
+        name = f"{source[1]} × {source[0]} to {size[1]} × {size[0]}"
         frames = rng.integers(0, 256, (options.frames, *source, 3), np.uint8)
         runs = contenders(frames, size)
-        if "torch uint8" not in runs and not rows:
-            print("torch is not installed: its goals are not checked")
+        if "torch uint8" not in runs:
+            left_out["torch"] = "it is not installed"
         seconds = measure(runs, options.rounds, frames, size)
         print(f"\n{name}, a frame", flush=True)
         for level in levels_here():
-            new = compare(name, level, seconds)
-            rows += new
-            for row in new:
-                show(row)
-    missed = [row for row in rows if not row.ok]
-    print("\n" + ("goals missed:" if missed else "all goals met"))
-    for row in missed:
-        print(f"  {row.name}: {row.ratio:.2f}x {row.peer}, goal {row.goal:g}x")
-    if options.json is not None:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
-    return 1 if missed else 0
+            made = compare(name, level, seconds)
+            rows += made
+            for row in made:
+                _report.print_row(row)
+    print("\nthe worst of each")
+    rows = worst(rows)
+    for row in rows:
+        _report.print_row(row)
+    versions = _report.versions_of("pillow", "torch")
+    return _report.finish(rows, options, versions, left_out)
 
 
 if __name__ == "__main__":

@@ -16,19 +16,20 @@ e  AUROC of 4,500 items: 10,000 resamples against NumPy's bincount and scikit-le
    loop, DeLong's variance against the outer product. The peers run fewer resamples and
    are scaled.
 
-    python benchmarks/stats.py [--rounds 7] [--tasks abcde]
+    python benchmarks/stats.py [--rounds 7] [--rows a,b] [--json FILE]
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import _report
 import numpy as np
+from _report import Goal, Row
 
 from phasefusion import fusion, stats
 
@@ -42,7 +43,7 @@ class Peer:
     """One idiom: what it runs, how much more work ours does, and the ratio wanted."""
 
     name: str
-    run: Run
+    run: Run | None  # None: it is not installed
     scale: float
     goal: float
 
@@ -51,7 +52,8 @@ class Peer:
 class Task:
     """What is timed: our call and those of the peers."""
 
-    name: str
+    key: str
+    title: str
     ours: Run
     peers: list[Peer]
 
@@ -73,7 +75,12 @@ def flips() -> Iterator[Task]:
     made = stats.flip_rates(answers)
     close((made.pairwise, made.any), one_hot())
     peer = Peer("NumPy one-hot", one_hot, 1, 20)
-    yield Task("a flip rates", lambda: stats.flip_rates(answers), [peer])
+    yield Task(
+        "flips",
+        "Flip rates over 13 phases, 11,980 rows of answers",
+        lambda: stats.flip_rates(answers),
+        [peer],
+    )
 
 
 def matched() -> Iterator[Task]:
@@ -103,11 +110,12 @@ def matched() -> Iterator[Task]:
     made = ours()
     close((made.within, made.across), vectorised(every))
     yield Task(
-        "b matched votes",
+        "votes",
+        "Matched votes, 600 items × 3 phases × 10 orders, all 126 splits",
         ours,
         [
-            Peer("NumPy, per split", vectorised, 126 / 50, 40),
-            Peer("NumPy's 50 splits", vectorised, 1, 1),
+            Peer("NumPy on as many splits", vectorised, 126 / 50, 40),
+            Peer("NumPy on 50 splits", vectorised, 1, 1),
         ],
     )
 
@@ -140,7 +148,9 @@ def bootstrap() -> Iterator[Task]:
         Peer("NumPy gather", gather, 1, 10),
         Peer("NumPy multinomial", multinomial, 1, 1),
     ]
-    yield Task("c cluster bootstrap", ours, peers)
+    yield Task(
+        "bootstrap", "Cluster bootstrap, 10,000 resamples of 581 clusters", ours, peers
+    )
 
 
 def fuse() -> Iterator[Task]:
@@ -166,12 +176,14 @@ def fuse() -> Iterator[Task]:
     close(made.phase_margins, leads)
     goal = 10 if has_avx2() else 4
     yield Task(
-        "d fusion",
+        "fusion",
+        "Fusion of 289,000 passes of 5 options",
         lambda: fusion.fuse_items(logp, passes=False),
         [Peer("SciPy softmax", idiom, 1, goal)],
     )
     yield Task(
-        "d fusion, passes too",
+        "fusion-passes",
+        "The same, and the answer and margin of every pass",
         lambda: fusion.fuse_items(logp),
         [Peer("SciPy and NumPy", with_passes, 1, goal)],
     )
@@ -209,7 +221,7 @@ def auroc() -> Iterator[Task]:
     try:
         from sklearn.metrics import roc_auc_score
     except ImportError:
-        print("e: scikit-learn is not here; its loop is left out")
+        peers.append(Peer("scikit-learn loop", None, 1, 400))
     else:
 
         def loop() -> list[float]:
@@ -218,9 +230,10 @@ def auroc() -> Iterator[Task]:
 
         close(delong.value, roc_auc_score(positive, score))
         peers.append(Peer("scikit-learn loop", loop, 10_000 / 3, 400))
-    yield Task("e AUROC bootstrap", ours, peers)
+    yield Task("auroc", "AUROC of 4,500 items, 10,000 resamples", ours, peers)
     yield Task(
-        "e DeLong",
+        "delong",
+        "AUROC of 4,500 items with DeLong's variance",
         lambda: stats.auroc(positive, score),
         [Peer("NumPy outer product", outer, 1, 40)],
     )
@@ -251,36 +264,37 @@ def enough_calls(run: Run) -> int:
     return max(1, int(0.01 / max(seconds(run), 1e-6)))
 
 
-def measure(task: Task, rounds: int) -> bool:
-    """Print one line a peer; whether every goal is met."""
-    runs: list[Run] = [task.ours, *(peer.run for peer in task.peers)]
+def measure(task: Task, rounds: int) -> list[Row]:
+    """One row a peer."""
+    present = [peer for peer in task.peers if peer.run is not None]
+    runs: list[Run] = [task.ours, *(peer.run for peer in present)]
     calls = [enough_calls(run) for run in runs]
     pairs = list(zip(runs, calls, strict=True))
     times = np.array([[seconds(*pair) for pair in pairs] for _ in range(rounds)])
-    met = True
-    for i, peer in enumerate(task.peers, 1):
-        ratio = float(np.median(times[:, i] * peer.scale / times[:, 0]))
-        ours, theirs = np.median(times[:, 0]), np.median(times[:, i]) * peer.scale
-        verdict = "ok" if ratio >= peer.goal else "MISSED"
-        met &= ratio >= peer.goal
-        print(
-            f"{task.name:20} {ours * 1e3:9.2f} ms   {peer.name:20} "
-            f"{theirs * 1e3:10.2f} ms   {ratio:7.1f}x   goal {peer.goal:4.0f}x   "
-            f"{verdict}"
-        )
-    return met
+    rows = []
+    for peer in task.peers:
+        key, title = f"{task.key}/{peer.name}", f"{task.title}, against {peer.name}"
+        goal = Goal(peer.goal)
+        if peer.run is None:
+            lacking = f"what {peer.name} needs is not installed"
+            rows.append(Row(key, title, None, goal=goal, lacking=lacking))
+            continue
+        theirs = times[:, 1 + present.index(peer)] * peer.scale
+        rows.append(_report.ratio_row(key, title, theirs, times[:, 0], goal, peer.name))
+    return rows
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--tasks", default="abcde")
-    options = parser.parse_args()
-    met = True
-    for name in options.tasks:
+    options = _report.parse(_report.parser(__doc__, 7, TASKS), TASKS)
+    rows = []
+    for name in options.rows:
         for task in TASKS[name]():
-            met &= measure(task, options.rounds)
-    return 0 if met else 1
+            made = measure(task, options.rounds)
+            for row in made:
+                _report.print_row(row)
+            rows += made
+    versions = _report.versions_of("scipy", "scikit-learn")
+    return _report.finish(rows, options, versions)
 
 
 if __name__ == "__main__":

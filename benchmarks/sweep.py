@@ -1,6 +1,6 @@
 """Three phases times ten option orders: a sweep against thirty plain passes.
 
-    python benchmarks/sweep.py [--rounds N] [--threads N]
+    python benchmarks/sweep.py [--rounds N] [--threads N] [--json FILE]
 
 A stock Qwen2.5-VL with random weights reads three phases of one clip and scores four
 options in ten orders, once with everything shared and once a full pass at a time, in
@@ -14,14 +14,14 @@ in the one or the other: the parameters that it is multiplied by.
 
 from __future__ import annotations
 
-import argparse
 import os
-import statistics
 import sys
 import time
 from typing import Any
 
+import _report
 import numpy as np
+from _report import Goal, Row
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -33,8 +33,8 @@ from phasefusion.grid import PhaseGrid
 from phasefusion.scoring import HFOptionScorer, PromptTemplate
 from phasefusion.video import Clip
 
-GOAL = 7.0
-SHARE = 0.85
+GOAL = Goal(7.0)
+SHARE = Goal(0.85)
 SIDE_PX = 448
 N_FRAMES = 8
 N_PHASES = 3
@@ -174,11 +174,10 @@ def weight_of(module: torch.nn.Module) -> int:
 
 def main() -> int:
     """Time both ways in turn; 0 when the goals are met."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = _report.parser(__doc__, 3)
     parser.add_argument("--threads", type=int, default=1)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    options = _report.parse(parser)
+    torch.set_num_threads(options.threads)
     tokenizer = build_tokenizer()
     model = build_model(tokenizer)
     counter = Counter(model)
@@ -196,7 +195,7 @@ def main() -> int:
     for reuse in (True, False):  # what is loaded at the first use is not timed
         new_scorer(reuse).score(clip, QUESTION, OPTIONS, orders=orders[:2])
     counter.take()
-    for _ in range(arguments.rounds):
+    for _ in range(options.rounds):
         for reuse in (True, False):
             scorer = new_scorer(reuse)
             start = time.process_time()
@@ -207,20 +206,31 @@ def main() -> int:
     print(f"{n_visual} visual tokens a phase, {N_PHASES} phases, {N_ORDERS} orders")
     for reuse, name in ((True, "sweep"), (False, "plain passes")):
         tokens, patches, _ = counts[reuse]
-        print(
-            f"{name:14}{statistics.median(seconds[reuse]):8.3f} s   {tokens:6} tokens"
-            f"   {patches:7} patches   (median of {arguments.rounds})"
-        )
-    ratio = statistics.median(seconds[False]) / statistics.median(seconds[True])
+        print(f"{name:14} {tokens:6} tokens  {patches:7} patches")
     allowed = counts[False][2] / counts[True][2]
     apart = float(np.abs(scores[True].logprobs - scores[False].logprobs).max())
     spread = float(np.ptp(scores[False].logprobs, axis=1).max())
-    print(f"ratio of times  {ratio:6.2f}     goal {GOAL:g}")
-    print(f"ratio allowed   {allowed:6.2f}     by tokens and patches")
-    print(f"reached         {ratio / allowed:6.2f}     goal {SHARE:g}")
-    print(f"scores differ by {apart:.1e} nats at most; orders differ by {spread:.1e}")
-    equal = apart <= 1e-5 < spread
-    return 0 if ratio >= GOAL and ratio >= SHARE * allowed and equal else 1
+    title = (
+        f"{N_PHASES} phases × {N_ORDERS} orders, {n_visual:,} visual tokens, "
+        "tiny Qwen2.5-VL, against plain passes"
+    )
+    row = _report.ratio_row(
+        "time",
+        title,
+        seconds[False],
+        seconds[True],
+        GOAL,
+        f"{N_PHASES * N_ORDERS} plain passes",
+        detail=f"scores {apart:.1e} nats apart; orders differ by {spread:.1e}",
+        wrong=not apart <= 1e-5 < spread,
+    )
+    reached = row.value / allowed
+    what = "Of the ratio that counts of tokens and patches allow, reached"
+    detail = f"they allow {allowed:.2f}x"
+    rows = [row, Row("share", what, reached, "", goal=SHARE, detail=detail)]
+    for row in rows:
+        _report.print_row(row)
+    return _report.finish(rows, options, _report.versions_of("torch", "transformers"))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import GenericAlias
@@ -23,8 +24,10 @@ MODULES = {
         "orders",
         "scoring",
         "fusion",
+        "contact",
     ),
     "Runs": (
+        "evaluate",
         "datasets",
         "protocols",
         "engine",
@@ -32,6 +35,8 @@ MODULES = {
         "cache",
         "subtitles",
         "anchors",
+        "answers",
+        "reparse",
         "capacity",
     ),
     "What a run says": (
@@ -40,6 +45,8 @@ MODULES = {
         "compare",
         "planning",
         "audit",
+        "calibrate",
+        "saliency",
         "gate",
         "monitor",
         "simulate",
@@ -67,25 +74,17 @@ def _replace(path: Path, text: str) -> None:
 
 def _api() -> Iterator[str]:
     top = {name: _module_of(name) for name in _top_level()}
-    elsewhere = {module for modules in MODULES.values() for module in modules}
+    links = (f"{{py:obj}}`{n} <phasefusion.{m}.{n}>`" for n, m in top.items())
     yield "# Python\n"
     yield (
         "Names are public where they stand here, and keep their meaning as "
         "[versions](../versions.md) says. Everything is reached from its module; what "
-        "is used most, from `phasefusion` itself: "
-        + ", ".join(f"`{name}`" for name in top)
-        + ".\n"
+        f"is used most, from `phasefusion` itself: {', '.join(links)}.\n"
     )
     for heading, modules in MODULES.items():
         yield f":::{{toctree}}\n:caption: {heading}\n:maxdepth: 1\n"
         yield from (f"api/{name}" for name in modules)
         yield ":::\n"
-    yield "```{eval-rst}"
-    for name in (n for n, m in top.items() if m not in elsewhere):
-        yield f".. autofunction:: phasefusion.{name}\n"
-    yield ".. autoclass:: phasefusion.evaluate::Run"
-    yield "   :members:\n"
-    yield "```\n"
 
 
 def _module_page(name: str) -> Iterator[str]:
@@ -202,4 +201,6 @@ def _choices(one: Any) -> list[str]:
 
 
 def _text(text: str | None) -> str:
-    return " ".join((text or "").split()).replace("|", "\\|")
+    """Plain words as Markdown: options as code, nothing of it taken for a mark."""
+    words = re.sub(r"([\\`*_|<\[])", r"\\\1", " ".join((text or "").split()))
+    return re.sub(r"(?<![\w-])--[a-z][a-z-]*", r"`\g<0>`", words)

@@ -24,6 +24,7 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"phasefusion {release}"
 html_copy_source = False
+smartquotes = False  # of `--option` it would make a dash
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3

@@ -173,7 +173,7 @@ class CachedClips:
                 self._stat = file_stat(self._path)
                 if self._stat[2] > max_bytes:
                     return
-                content = content_hash(self._path)
+                content = self._cache.content_hash(self._path)
         except OSError:
             return
         self._content = content

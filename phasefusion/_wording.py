@@ -1,4 +1,4 @@
-"""How numbers of things are said, and texts that no file can hold."""
+"""How numbers of things and items are said, and texts that no file can hold."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ def counted(n: int, noun: str, plural: str = "") -> str:
     ('1 pass', '0 findings')
     """
     return f"{n} {noun}" if n == 1 else f"{n} {plural or noun + 's'}"
+
+
+def item_name(benchmark: str, question_id: str) -> str:
+    """Name a question in a list or message: ids are those of one benchmark.
+
+    >>> item_name("videomme", "001-1")
+    'videomme/001-1'
+    """
+    return f"{benchmark}/{question_id}"
 
 
 def unwritten(path: object, error: OSError) -> str:

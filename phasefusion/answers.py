@@ -13,6 +13,8 @@ from phasefusion import _answer_forms as forms
 from phasefusion._results import Result
 from phasefusion.errors import OptionError
 
+__all__ = ["ParsedAnswer", "parse_answer"]
+
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 Outcome: TypeAlias = Literal["parsed", "invalid", "refused", "unparsed", "missing"]

@@ -37,6 +37,9 @@ _CHECKSUM_BYTES = 32
 _CHUNK_BYTES = 2**20
 _MAX_HEADER_BYTES = 2**28
 
+#: From here on reading a whole file takes longer than reading an entry.
+_LARGE_BYTES = 2**24
+
 Stat: TypeAlias = tuple[int, int, int, int, int]
 
 _known: dict[Stat, str] = {}
@@ -105,9 +108,14 @@ def content_hash(
             made.update(part)
     digest = str(made.hexdigest())
     if file_stat(source) == stat and not is_fresh(stat, began_ns):
-        if len(_known) >= _MAX_KNOWN:
-            _known.clear()
-        _known[stat] = digest
+        _remember(stat, digest)
+    return digest
+
+
+def _remember(stat: Stat, digest: str) -> str:
+    if len(_known) >= _MAX_KNOWN:
+        _known.clear()
+    _known[stat] = digest
     return digest
 
 
@@ -215,6 +223,31 @@ class FrameCache:
 
     def __repr__(self) -> str:
         return f"FrameCache({self._folder!r}, max_bytes={self._max_bytes})"
+
+    def content_hash(self, path: str | os.PathLike[str] | os.PathLike[bytes]) -> str:
+        """Hash a file as `content_hash` does, or take the hash that is kept of it.
+
+        That of a large file is an entry, too, so that another process does not read it
+        all to find its frames. It is kept under device, inode, size and times of
+        change, and not of a file that was changed just now.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
+        """
+        stat = file_stat(path)
+        is_kept = stat[2] >= _LARGE_BYTES and not is_fresh(stat, time.time_ns())
+        if not is_kept or stat in _known:
+            return content_hash(path)
+        key = f"hash of {json.dumps(stat)}"
+        entry = self.get(key)
+        if entry is not None:
+            return _remember(stat, str(entry.facts["hash"]))
+        digest = content_hash(path)
+        if stat in _known:  # it did not change meanwhile
+            self.put(key, Entry({}, {"hash": digest}))
+        return digest
 
     def _path(self, key: str) -> str:
         name = hashlib.blake2b(key.encode(), digest_size=20).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -59,21 +60,13 @@ def contact_sheet(clip: Clip, *, width_px: int = 160) -> NDArray[np.uint8]:
     FrameError
         If `width_px` is not 16 to 4096, or the sheet would have more than 2**28 pixels.
     """
-    if not 16 <= width_px <= 4096:
-        raise FrameError(f"width_px must be 16 to 4096, not {width_px}")
     n_phases, budget, frame_height_px, frame_width_px = clip.frames.shape[:4]
-    height_px = max(1, round(frame_height_px * width_px / frame_width_px))
-    label_px = 5 * _SCALE_PX + 2 * _GAP_PX
-    cell_height_px = height_px + label_px
-    cell_width_px = width_px + _GAP_PX
+    height_px, _ = picture_size(n_phases, width_px)(
+        frame_height_px, frame_width_px, budget
+    )
+    cell_height_px, cell_width_px = _cell_size(height_px, width_px)
     sheet_height_px = n_phases * cell_height_px + _GAP_PX
     sheet_width_px = budget * cell_width_px + _GAP_PX
-    if sheet_height_px * sheet_width_px > _MAX_SHEET_PX:
-        raise FrameError(
-            f"{n_phases} rows of {budget} pictures, {width_px} pixels wide, make a "
-            f"sheet of {sheet_width_px}x{sheet_height_px} pixels, more than 2**28; "
-            "take fewer frames or a smaller width"
-        )
     sheet = np.full((sheet_height_px, sheet_width_px, 3), _BACKGROUND, np.uint8)
     for s in range(n_phases):
         for i in range(budget):
@@ -89,6 +82,56 @@ def contact_sheet(clip: Clip, *, width_px: int = 160) -> NDArray[np.uint8]:
             top += height_px + _GAP_PX
             sheet[top : top + label.shape[0], left : left + label.shape[1]] = label
     return sheet
+
+
+def picture_size(
+    n_phases: int, width_px: int = 160
+) -> Callable[[int, int, int], tuple[int, int]]:
+    """Return the rule for the size of a picture on a sheet, as `read_clip` takes it.
+
+    Frames that are read at that size make the same sheet, and take no more memory than
+    it; a sheet that would be too large is refused before any is read.
+
+    Parameters
+    ----------
+    n_phases : int
+        Rows of the sheet.
+    width_px : int, default 160
+
+    Returns
+    -------
+    callable
+        Gives height and width for those of the frames and the frames of a phase, and
+        raises FrameError as `contact_sheet`.
+
+    Examples
+    --------
+    >>> picture_size(3)(1080, 1920, 8)
+    (90, 160)
+    """
+    if not 16 <= width_px <= 4096:
+        raise FrameError(f"width_px must be 16 to 4096, not {width_px}")
+
+    def rule(height_px: int, frame_width_px: int, budget: int) -> tuple[int, int]:
+        size = max(1, round(height_px * width_px / frame_width_px)), width_px
+        rows_px, columns_px = _cell_size(*size)
+        sheet_height_px = n_phases * rows_px + _GAP_PX
+        sheet_width_px = budget * columns_px + _GAP_PX
+        if sheet_height_px * sheet_width_px > _MAX_SHEET_PX:
+            most = max(1, _MAX_SHEET_PX // (rows_px * columns_px) // n_phases)
+            raise FrameError(
+                f"{n_phases} rows of {budget} pictures of {width_px}x{size[0]} pixels "
+                f"make a sheet of {sheet_width_px}x{sheet_height_px} pixels, more than "
+                f"2**28; take fewer frames (about {most} a row) or a smaller width"
+            )
+        return size
+
+    return rule
+
+
+def _cell_size(height_px: int, width_px: int) -> tuple[int, int]:
+    """Height and width of a picture with its number and the gaps."""
+    return height_px + 5 * _SCALE_PX + 2 * _GAP_PX, width_px + _GAP_PX
 
 
 def _crossed(height_px: int, width_px: int) -> NDArray[np.uint8]:

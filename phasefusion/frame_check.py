@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from phasefusion._results import Result
 from phasefusion._video_checks import positive
 from phasefusion.errors import VideoError
+from phasefusion.progress import Advance, Listener, follow
 from phasefusion.video import Video
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def _ordinal(n: int) -> str:
 
 
 def _quick(
-    video: Video, wanted: NDArray[np.int64]
+    video: Video, wanted: NDArray[np.int64], advance: Advance
 ) -> tuple[dict[int, NDArray[np.uint64]], bool]:
     """Digests of frames as they are read, by threads, and whether damage was met.
 
@@ -195,7 +196,12 @@ def _quick(
             part = wanted[k::_CALLS]
             digests[k::_CALLS], _, damaged = video._reader.digest(part, threads, False)
             any_damage = any_damage or damaged
+            advance(1, f"read with {_number(threads, 'thread')}")
     return quick, any_damage
+
+
+def _silent(n_parts: int, label: str) -> None:
+    """Say nothing."""
 
 
 def _difference(
@@ -244,6 +250,7 @@ def check_frames(
     *,
     every: SupportsIndex | None = None,
     stream: Literal["best"] | SupportsIndex = "best",
+    progress: bool | Listener | None = False,
     **limits: Unpack[VideoLimits],
 ) -> FrameCheck:
     """Compare frames as `read_clip` gives them with a sequential decode of everything.
@@ -262,6 +269,9 @@ def check_frames(
         it no more than 240.
     stream, **limits
         As for `Video`.
+    progress : bool, callable or None, default False
+        None shows how far it is on a terminal, and elsewhere a line on stderr every
+        half minute; a callable gets parts done, parts in all, and what was done.
 
     Returns
     -------
@@ -274,17 +284,22 @@ def check_frames(
     """
     if every is not None:
         every = positive("every", every)
-    with Video(path, stream=stream, **limits) as video:
+    n_parts = _CALLS * len(_THREADS) + 1
+    with (
+        Video(path, stream=stream, **limits) as video,
+        follow(n_parts, 0, progress, unit="parts") as advance,
+    ):
         n_packets = n_read = len(video)
         wanted = _wanted(n_read, every)
-        quick, damaged = _quick(video, wanted)
+        quick, damaged = _quick(video, wanted, advance)
         counted = video.info.counted
         if damaged and not counted and _recounted(video):  # as read_clip does
             n_read = len(video)
             wanted = _wanted(n_read, every)
-            quick, _ = _quick(video, wanted)
+            quick, _ = _quick(video, wanted, _silent)
             counted = _MOVED_BY_DAMAGE
         true, state, _ = video._reader.digest(wanted, 1, True)
+        advance(1, "decoded from the start")
         n_moved = 0
         if not counted and not damaged and _recounted(video):
             by_packets = true

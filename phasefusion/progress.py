@@ -15,8 +15,10 @@ _LINE_EVERY_S = 30.0
 
 
 @contextmanager
-def follow(total: int, done: int, show: bool | Listener | None) -> Iterator[Advance]:
-    """Follow the passes of a run.
+def follow(
+    total: int, done: int, show: bool | Listener | None, unit: str = "passes"
+) -> Iterator[Advance]:
+    """Follow the passes of a run, or the parts of other work.
 
     Parameters
     ----------
@@ -26,6 +28,8 @@ def follow(total: int, done: int, show: bool | Listener | None) -> Iterator[Adva
         None shows a bar in a notebook or on a terminal that can move its cursor, and
         elsewhere a plain line on stderr every half minute; False shows nothing; a
         callable gets the numbers.
+    unit : str, default "passes"
+        What is counted.
 
     Yields
     ------
@@ -42,10 +46,10 @@ def follow(total: int, done: int, show: bool | Listener | None) -> Iterator[Adva
         console = Console(stderr=True)
         able = console.is_terminal and not console.is_dumb_terminal
         if able or console.is_jupyter:
-            with _bar(console, total, done) as advance:
+            with _bar(console, total, done, unit) as advance:
                 yield advance
         else:
-            yield _counting(total, done, _lines(done))
+            yield _counting(total, done, _lines(done, unit))
 
 
 def _counting(total: int, done: int, listener: Listener) -> Advance:
@@ -57,7 +61,7 @@ def _counting(total: int, done: int, listener: Listener) -> Advance:
     return advance
 
 
-def _lines(done_before: int) -> Listener:
+def _lines(done_before: int, unit: str) -> Listener:
     start_s = last_s = time.monotonic()
 
     def listener(done: int, total: int, label: str) -> None:
@@ -68,18 +72,18 @@ def _lines(done_before: int) -> Listener:
         last_s = now_s
         rate = (done - done_before) / (now_s - start_s)
         left = f", {(total - done) / rate:.0f} s left" if rate > 0 else ""
-        line = f"phasefusion: {done} of {total} passes, {rate:.1f}/s{left} ({label})"
+        line = f"phasefusion: {done} of {total} {unit}, {rate:.1f}/s{left} ({label})"
         print(line, file=sys.stderr, flush=True)
 
     return listener
 
 
 @contextmanager
-def _bar(console: object, total: int, done: int) -> Iterator[Advance]:
+def _bar(console: object, total: int, done: int, unit: str) -> Iterator[Advance]:
     from rich import progress as bars
 
     columns = (
-        bars.TextColumn("passes"),
+        bars.TextColumn(unit),
         bars.BarColumn(),
         bars.MofNCompleteColumn(),
         bars.TextColumn("{task.fields[rate]}"),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from phasefusion._description import describe_scorer
 from phasefusion._results import Result
 from phasefusion._runner import one_phase, read_span
+from phasefusion._wording import item_name
 from phasefusion.errors import (
     FrameError,
     GridError,
@@ -68,7 +69,7 @@ class ExplainedRun(Result):
         in nats; NaN without new lines. It is the rounding of the model's passes, unless
         precision, device or versions are others now.
     skipped : dict of str to str
-        Why a question has none, by id.
+        Why a question has none, by its name, benchmark/id.
     """
 
     path: Path
@@ -188,7 +189,7 @@ def explain_run(
         raise RecordError(f"{run}: {texts.note or 'the question file is empty'}")
     seen = _chosen(run, _recorded(run, arm), items)
     skipped = {
-        key[1]: "it is not in the question file, or was changed since"
+        item_name(*key): "it is not in the question file, or was changed since"
         for key in seen
         if key not in texts.items
     }
@@ -343,7 +344,8 @@ class _Maker:
 
     def _skip(self, task: _Task, why: object) -> None:
         text = " ".join(str(why).split()) or type(why).__name__
-        self.skipped.setdefault(task.item.question_id, text)
+        name = item_name(task.item.benchmark, task.item.question_id)
+        self.skipped.setdefault(name, text)
 
     def _line(self, task: _Task, clip: Clip) -> None:
         for s in task.phases:

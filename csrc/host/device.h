@@ -41,6 +41,17 @@ typedef struct pf_table {
 /* More than one call can need at a time. */
 enum { PF_N_TABLE = 256 };
 
+/* The way of frames of the host: a stream, and room of n_byte bytes on both sides. */
+typedef struct pf_lane {
+    void *stream;
+    unsigned char *pinned; /* page-locked memory of the host */
+    pf_device_address memory;
+    size_t n_byte;
+} pf_lane;
+
+/* One chunk travels in each. */
+enum { PF_N_LANE = 2 };
+
 typedef struct pf_device {
     const pf_driver *driver;
     int ordinal;
@@ -58,6 +69,8 @@ typedef struct pf_device {
     int shared_bytes[PF_N_KERNEL]; /* that a kernel has been allowed */
     pf_table table[PF_N_TABLE];
     uint64_t n_use;
+    pf_lane lane[PF_N_LANE];
+    int64_t n_hold; /* calls that want the lanes to stay */
 } pf_device;
 
 /* Makes the device ready: retains its primary context, which the caller need not have

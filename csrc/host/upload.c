@@ -8,17 +8,14 @@
 #define CHUNK_BYTES ((size_t)32 << 20)
 
 /* Rows start at whole words, which the kernels like. */
-enum { ROW_ALIGN_BYTES = 16, N_SLOT = 2, STREAM_NON_BLOCKING = 1 };
+enum { ROW_ALIGN_BYTES = 16, N_SLOT = PF_N_LANE, STREAM_NON_BLOCKING = 1 };
 
-/* One chunk on its way. */
+/* One chunk on its way: frames in the lane's memory, then results. */
 typedef struct slot {
-    void *stream;
-    unsigned char *pinned; /* frames, then results */
-    pf_device_address memory;
-    size_t n_byte;          /* room in both */
+    pf_lane *lane;
     unsigned char *pending; /* where the results go that are on their way; or NULL */
     size_t pending_bytes;
-    size_t pending_at; /* from the start of pinned */
+    size_t pending_at; /* from the start of the lane's pinned memory */
 } slot;
 
 typedef struct transfer {
@@ -87,9 +84,10 @@ drain(transfer *t, slot *s)
     pf_status st = PF_OK;
 
     if (s->pending != NULL) {
-        st = PF_CALL(t->device->driver, t->failure, cuStreamSynchronize, s->stream);
+        st = PF_CALL(
+                t->device->driver, t->failure, cuStreamSynchronize, s->lane->stream);
         if (st == PF_OK) {
-            memcpy(s->pending, s->pinned + s->pending_at, s->pending_bytes);
+            memcpy(s->pending, s->lane->pinned + s->pending_at, s->pending_bytes);
         }
     }
     s->pending = NULL;
@@ -97,34 +95,49 @@ drain(transfer *t, slot *s)
 }
 
 static void
-release_memory(transfer *t, slot *s)
+release_memory(const pf_device *device, pf_lane *lane)
 {
-    if (s->memory != 0) {
-        (void)t->device->driver->cuMemFree_v2(s->memory);
+    if (lane->memory != 0) {
+        (void)device->driver->cuMemFree_v2(lane->memory);
     }
-    if (s->pinned != NULL) {
-        (void)t->device->driver->cuMemFreeHost(s->pinned);
+    if (lane->pinned != NULL) {
+        (void)device->driver->cuMemFreeHost(lane->pinned);
     }
-    s->memory = 0;
-    s->pinned = NULL;
-    s->n_byte = 0;
+    lane->memory = 0;
+    lane->pinned = NULL;
+    lane->n_byte = 0;
 }
 
-/* Room for n_byte on both sides; nothing is on its way in this slot. */
+/* Nothing is on its way any more. */
+static void
+release_lanes(pf_device *device)
+{
+    for (int i = 0; i < PF_N_LANE; i++) {
+        pf_lane *lane = &device->lane[i];
+
+        release_memory(device, lane);
+        if (lane->stream != NULL) {
+            (void)device->driver->cuStreamDestroy_v2(lane->stream);
+        }
+        lane->stream = NULL;
+    }
+}
+
+/* Room for n_byte on both sides; nothing is on its way in this lane. */
 static pf_status
-make_room(transfer *t, slot *s, size_t n_byte)
+make_room(transfer *t, pf_lane *lane, size_t n_byte)
 {
     const pf_driver *driver = t->device->driver;
     void *pinned = NULL;
     pf_status st = PF_OK;
 
-    if (n_byte <= s->n_byte) {
+    if (n_byte <= lane->n_byte) {
         return PF_OK;
     }
-    release_memory(t, s);
-    if (s->stream == NULL) {
+    release_memory(t->device, lane);
+    if (lane->stream == NULL) {
         st = PF_CALL(
-                driver, t->failure, cuStreamCreate, &s->stream, STREAM_NON_BLOCKING);
+                driver, t->failure, cuStreamCreate, &lane->stream, STREAM_NON_BLOCKING);
     }
     if (st == PF_OK) {
         st = PF_CALL(driver, t->failure, cuMemAllocHost_v2, &pinned, n_byte);
@@ -132,16 +145,16 @@ make_room(transfer *t, slot *s, size_t n_byte)
     if (st != PF_OK) {
         return st;
     }
-    s->pinned = pinned;
-    st = PF_CALL(driver, t->failure, cuMemAlloc_v2, &s->memory, n_byte);
-    s->n_byte = st == PF_OK ? n_byte : 0;
+    lane->pinned = pinned;
+    st = PF_CALL(driver, t->failure, cuMemAlloc_v2, &lane->memory, n_byte);
+    lane->n_byte = st == PF_OK ? n_byte : 0;
     return st;
 }
 
-/* Copies a frame to offset bytes from the start of the slot, and describes it there. */
+/* Copies a frame to offset bytes from the start of the lane, and describes it there. */
 static void
-pack_frame(const transfer *t, const slot *s, const pf_gpu_job *from, size_t offset,
-        pf_gpu_job *to)
+pack_frame(const transfer *t, const pf_lane *lane, const pf_gpu_job *from,
+        size_t offset, pf_gpu_job *to)
 {
     const pf_pixels pixels = t->request->pixels;
 
@@ -150,10 +163,10 @@ pack_frame(const transfer *t, const slot *s, const pf_gpu_job *from, size_t offs
         const extent e = plane_extent(pixels, p, from->src);
         const unsigned char *row = (const unsigned char *)from->plane[p];
 
-        to->plane[p] = s->memory + offset;
+        to->plane[p] = lane->memory + offset;
         to->row_bytes[p > 0] = (int64_t)e.pitch_bytes;
         for (size_t y = 0; y < e.n_row; y++) {
-            memcpy(s->pinned + offset, row, e.row_bytes);
+            memcpy(lane->pinned + offset, row, e.row_bytes);
             row += from->row_bytes[p > 0];
             offset += e.pitch_bytes;
         }
@@ -166,6 +179,7 @@ send_chunk(transfer *t, slot *s, size_t begin, size_t end)
 {
     const pf_driver *driver = t->device->driver;
     const pf_gpu_job *job = t->request->job;
+    pf_lane *lane = s->lane;
     pf_gpu_request request = *t->request;
     pf_device_address first = job[begin].result;
     size_t in_bytes = 0, out_bytes = 0, offset = 0;
@@ -177,7 +191,7 @@ send_chunk(transfer *t, slot *s, size_t begin, size_t end)
         first = job[i].result < first ? job[i].result : first;
     }
     if (st == PF_OK) {
-        st = make_room(t, s, in_bytes + out_bytes);
+        st = make_room(t, lane, in_bytes + out_bytes);
     }
     for (size_t i = begin; st == PF_OK && i < end; i++) {
         const size_t at = job[i].result - first;
@@ -185,23 +199,23 @@ send_chunk(transfer *t, slot *s, size_t begin, size_t end)
         if (at >= out_bytes) {
             return PF_EINVAL;
         }
-        pack_frame(t, s, &job[i], offset, &t->job[i - begin]);
-        t->job[i - begin].result = s->memory + in_bytes + at;
+        pack_frame(t, lane, &job[i], offset, &t->job[i - begin]);
+        t->job[i - begin].result = lane->memory + in_bytes + at;
         offset += source_bytes(request.pixels, job[i].src);
     }
     if (st == PF_OK) {
-        st = PF_CALL(driver, t->failure, cuMemcpyHtoDAsync_v2, s->memory, s->pinned,
-                in_bytes, s->stream);
+        st = PF_CALL(driver, t->failure, cuMemcpyHtoDAsync_v2, lane->memory,
+                lane->pinned, in_bytes, lane->stream);
     }
     request.job = t->job;
     request.n_job = end - begin;
-    request.stream = s->stream;
+    request.stream = lane->stream;
     if (st == PF_OK) {
         st = pf_gpu_resize_queue(t->device, &request, t->failure);
     }
     if (st == PF_OK) {
-        st = PF_CALL(driver, t->failure, cuMemcpyDtoHAsync_v2, s->pinned + in_bytes,
-                s->memory + in_bytes, out_bytes, s->stream);
+        st = PF_CALL(driver, t->failure, cuMemcpyDtoHAsync_v2, lane->pinned + in_bytes,
+                lane->memory + in_bytes, out_bytes, lane->stream);
     }
     if (st == PF_OK) {
         s->pending = (unsigned char *)first;
@@ -245,8 +259,8 @@ run_chunks(transfer *t, size_t n_group)
         if (st == PF_OK) {
             st = drain(t, s);
         }
-        else if (s->stream != NULL) {
-            (void)t->device->driver->cuStreamSynchronize(s->stream);
+        else if (s->lane->stream != NULL) {
+            (void)t->device->driver->cuStreamSynchronize(s->lane->stream);
         }
     }
     return st;
@@ -273,15 +287,42 @@ pf_gpu_resize_host(pf_device *device, const pf_gpu_request *request, size_t n_gr
     }
     st = pf_device_enter(device, failure);
     if (st == PF_OK) {
-        st = run_chunks(&t, n_group);
         for (int i = 0; i < N_SLOT; i++) {
-            release_memory(&t, &t.slot[i]);
-            if (t.slot[i].stream != NULL) {
-                (void)device->driver->cuStreamDestroy_v2(t.slot[i].stream);
-            }
+            t.slot[i].lane = &device->lane[i];
+        }
+        st = run_chunks(&t, n_group);
+        if (device->n_hold == 0) {
+            release_lanes(device);
         }
         st = pf_device_leave(device, st, failure);
     }
     free(t.job);
     return st;
+}
+
+pf_status
+pf_gpu_hold(pf_device *device, pf_failure *failure)
+{
+    pf_status st = pf_device_enter(device, failure);
+
+    if (st == PF_OK) {
+        device->n_hold++;
+        st = pf_device_leave(device, st, failure);
+    }
+    return st;
+}
+
+void
+pf_gpu_release(pf_device *device)
+{
+    pf_failure failure = {0};
+
+    if (pf_device_enter(device, &failure) != PF_OK) {
+        return; /* after a fork, or lost: what it has goes with its process */
+    }
+    device->n_hold--;
+    if (device->n_hold == 0) {
+        release_lanes(device);
+    }
+    (void)pf_device_leave(device, PF_OK, &failure);
 }

@@ -14,4 +14,13 @@
 PF_NODISCARD pf_status pf_gpu_resize_host(pf_device *device,
         const pf_gpu_request *request, size_t n_group, pf_failure *failure);
 
+/* Lets the memory and the streams of pf_gpu_resize_host stay from one call to the next,
+ * which page-locked memory is too slow to make for: until as many calls of
+ * pf_gpu_release. Both by themselves, not between enter and leave. */
+PF_NODISCARD pf_status pf_gpu_hold(pf_device *device, pf_failure *failure);
+
+/* Undoes one pf_gpu_hold; the last one frees everything, if the device still answers.
+ */
+void pf_gpu_release(pf_device *device);
+
 #endif /* PF_HOST_UPLOAD_H */

@@ -241,6 +241,48 @@ cuda_wait(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(hold_doc, "hold($module, device, /)\n--\n\n"
+                       "Let what `resize` needs for frames of the host stay until "
+                       "`release`.");
+
+static PyObject *
+cuda_hold(PyObject *module, PyObject *capsule)
+{
+    pf_failure failure = {0};
+    pf_device *device = pf_cuda_device_of(capsule);
+    pf_status st;
+
+    (void)module;
+    if (device == NULL) {
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    st = pf_gpu_hold(device, &failure);
+    Py_END_ALLOW_THREADS
+    if (st != PF_OK) {
+        return pf_cuda_raise(st, &failure, "the device");
+    }
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(release_doc, "release($module, device, /)\n--\n\n"
+                          "Undo one `hold`; the last one frees everything.");
+
+static PyObject *
+cuda_release(PyObject *module, PyObject *capsule)
+{
+    pf_device *device = pf_cuda_device_of(capsule);
+
+    (void)module;
+    if (device == NULL) {
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    pf_gpu_release(device);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(colour_doc, "colour($module, red, blue, full_range, /)\n--\n\n"
                          "Factors of YUV to RGB for luma weights, as `resize` takes "
                          "them.");
@@ -468,6 +510,8 @@ static PyMethodDef cuda_methods[] = {
         {"blas", pf_cuda_blas, METH_VARARGS, pf_cuda_blas_doc},
         {"bootstrap", pf_cuda_bootstrap, METH_VARARGS, pf_cuda_bootstrap_doc},
         {"gram", pf_cuda_gram, METH_VARARGS, pf_cuda_gram_doc},
+        {"hold", cuda_hold, METH_O, hold_doc},
+        {"release", cuda_release, METH_O, release_doc},
         {"wait", cuda_wait, METH_VARARGS, wait_doc},
         {NULL, NULL, 0, NULL},
 };

@@ -8,10 +8,11 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from phasefusion._install import remedy
 from phasefusion.errors import BackendUnavailableError, DatasetError
@@ -22,6 +23,7 @@ _MAX_BYTES = 2**31
 #: Byte order marks of UTF-16 and UTF-32, and where texts without one show their zeros.
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 _HEAD_BYTES = 1000
+_MAX_CELL = 2**27
 #: What separates cells in tables that are called .csv.
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 #: Columns of one option each: A, option_0, a0.
@@ -70,26 +72,66 @@ class Document:
     repairs: tuple[str, ...] = ()
 
 
+@contextmanager
+def opened(path: Path, newline: str) -> Iterator[TextIO]:
+    """Open a file as text that is read line by line, or say that it is none.
+
+    Lines keep their ends, which are what `newline` says; any usual one if it is empty.
+    """
+    _refuse_folder(path)
+    with path.open("rb") as file:
+        _refuse_wide(path, file.peek(_HEAD_BYTES)[:_HEAD_BYTES])
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline)
+        try:
+            yield text
+        except UnicodeDecodeError:
+            raise DatasetError(_no_utf8(path)) from None
+
+
 def read_text(path: Path) -> str:
     """Return a file as text, or say that it is none."""
+    _refuse_folder(path)
+    if path.stat().st_size > _MAX_BYTES:
+        raise DatasetError(
+            f"{path}: larger than {_MAX_BYTES >> 30} GiB; save it as .jsonl, which is "
+            "read line by line, or split it"
+        )
+    data = path.read_bytes()
+    _refuse_wide(path, data[:_HEAD_BYTES])
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DatasetError(_no_utf8(path)) from None
+
+
+def _refuse_folder(path: Path) -> None:
     if path.is_dir():
         raise DatasetError(f"{path}: is a folder; name a file in it")
-    if path.stat().st_size > _MAX_BYTES:
-        raise DatasetError(f"{path}: larger than {_MAX_BYTES >> 30} GiB; split it")
-    data = path.read_bytes()
-    if data.startswith(_WIDE_MARKS) or b"\0" in data[:_HEAD_BYTES]:
+
+
+def _refuse_wide(path: Path, head: bytes) -> None:
+    if head.startswith(_WIDE_MARKS) or b"\0" in head:
         raise DatasetError(
             f"{path}: not UTF-8 text: it begins as UTF-16 or UTF-32 does; save the "
             "file as UTF-8, or convert it: iconv -f UTF-16 -t UTF-8 FILE"
         )
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DatasetError(
-            f"{path}, line {line}: not UTF-8 text (byte {error.start}); save the file "
-            "as UTF-8, or convert it from what it is: iconv -f LATIN1 -t UTF-8 FILE"
-        ) from None
+
+
+def _no_utf8(path: Path) -> str:
+    """Say where a file is no UTF-8 text: no piece of a character is in two lines."""
+    at, where = 0, str(path)
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                at, where = at + error.start, f"{path}, line {number}"
+                break
+            at += len(line)
+    return (
+        f"{where}: not UTF-8 text (byte {at}); save the file as UTF-8, or convert it "
+        "from what it is: iconv -f LATIN1 -t UTF-8 FILE"
+    )
 
 
 def read_json(path: Path, *, lenient: bool = False) -> Document:
@@ -198,24 +240,27 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     DatasetError
         Naming the line that is no JSON object.
     """
-    # Split at "\n" alone: other separators of str.splitlines may stand in a text.
-    for number, line in enumerate(read_text(path).split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = loads(line)
-        except json.JSONDecodeError as error:
-            raise DatasetError(
-                f"{path}, line {number}, column {error.colno}: not JSON: {error.msg}"
-            ) from None
-        except RecursionError:
-            raise DatasetError(f"{path}, line {number}: nested too deeply") from None
-        if not isinstance(row, dict):
-            raise DatasetError(
-                f"{path}, line {number}: must be a JSON object, "
-                f"not {type(row).__name__}"
-            )
-        yield number, row
+    # Split at "\n" alone: other ends of lines may stand in a text.
+    with opened(path, "\n") as text:
+        for number, line in enumerate(text, 1):
+            if line.strip():
+                yield number, _json_object(line.rstrip("\n"), path, number)
+
+
+def _json_object(line: str, path: Path, number: int) -> dict[str, Any]:
+    try:
+        row = loads(line)
+    except json.JSONDecodeError as error:
+        raise DatasetError(
+            f"{path}, line {number}, column {error.colno}: not JSON: {error.msg}"
+        ) from None
+    except RecursionError:
+        raise DatasetError(f"{path}, line {number}: nested too deeply") from None
+    if not isinstance(row, dict):
+        raise DatasetError(
+            f"{path}, line {number}: must be a JSON object, not {type(row).__name__}"
+        )
+    return row
 
 
 def read_table(path: Path, *, exact: bool = False) -> Table:
@@ -235,11 +280,14 @@ def read_table(path: Path, *, exact: bool = False) -> Table:
         raise DatasetError(
             f"{path}: a table ends in .csv, .tsv or .xlsx, not in {suffix!r}"
         )
-    return _table(path, separated(path, read_text(path), TABLES[suffix]), exact)
+    with opened(path, "") as text:
+        return _table(path, separated(path, text, TABLES[suffix]), exact)
 
 
-def separated(path: Path, text: str, separator: str) -> list[tuple[int, Sequence[str]]]:
-    """Split a text into rows of cells, with the last line of each; empty ones go.
+def separated(
+    path: Path, lines: Iterable[str], separator: str
+) -> Iterator[tuple[int, Sequence[str]]]:
+    """Split lines into rows of cells, with the last line of each; empty ones go.
 
     Raises
     ------
@@ -247,22 +295,21 @@ def separated(path: Path, text: str, separator: str) -> list[tuple[int, Sequence
         If quotes are not closed or not doubled, or the first line has another
         separator: what follows would be read as something else than it says.
     """
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    rows: list[tuple[int, Sequence[str]]] = []
-    limit = csv.field_size_limit(2**27)
-    begun = 1
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    limit = csv.field_size_limit(_MAX_CELL)
+    begun, is_head = 1, True
     try:
         for cells in reader:
+            if len(cells) == 1 and is_head:
+                check_separator(path, cells[0], separator)
             if cells:
-                rows.append((reader.line_num, cells))
+                yield reader.line_num, cells
+                is_head = False
             begun = reader.line_num + 1
     except csv.Error as error:
         raise DatasetError(torn(path, begun, reader.line_num, str(error))) from None
     finally:
         csv.field_size_limit(limit)
-    if rows and len(rows[0][1]) == 1:
-        check_separator(path, rows[0][1][0], separator)
-    return rows
 
 
 def torn(path: Path, begun: int, line: int, error: str) -> str:
@@ -326,11 +373,12 @@ def _cell(value: object) -> str:
 
 
 def _table(
-    path: Path, rows: Sequence[tuple[int, Sequence[str]]], exact: bool = False
+    path: Path, rows: Iterable[tuple[int, Sequence[str]]], exact: bool = False
 ) -> Table:
-    if not rows:
+    rows = iter(rows)
+    line, head = next(rows, (0, ()))
+    if not line:
         raise DatasetError(f"{path}: is empty")
-    line, head = rows[0]
     columns = [name.strip() for name in head]
     while columns and not columns[-1]:
         columns.pop()
@@ -340,7 +388,7 @@ def _table(
             f"{path}, line {line}: a column name occurs twice: {repeated}"
         )
     found = []
-    for number, cells in rows[1:]:
+    for number, cells in rows:
         torn = exact and len(cells) < len(columns)
         if torn or any(cells[len(columns) :]):
             raise DatasetError(

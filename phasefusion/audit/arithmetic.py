@@ -24,6 +24,7 @@ from phasefusion.audit.values import (
     describe,
     number,
 )
+from phasefusion.stats import _exact
 
 #: Greatest total of discordant pairs that is tried.
 _MAX_PAIRS = 20_000
@@ -263,24 +264,19 @@ def _range(value: Any) -> tuple[float, float]:
 @function("distributions")
 def binomial_cdf(k: Whole, n: Count, p: Number) -> float:
     """P(X <= k) for X ~ Bin(n, p)."""
-    from scipy.special import bdtr
-
     _probability(p)
-    if k < 0:
-        return 0.0
-    return 1.0 if k >= n else float(bdtr(k, n, p))
+    return float(_exact.binomial_cdf(k, n, p))
 
 
 @function("distributions")
 def binomial_pmf(k: Whole, n: Count, p: Number) -> float:
     """P(X = k) for X ~ Bin(n, p)."""
-    from scipy.special import gammaln, xlog1py, xlogy
-
     _probability(p)
     if not 0 <= k <= n:
         return 0.0
-    ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    return math.exp(ways + xlogy(k, p) + xlog1py(n - k, -p))
+    if p in (0.0, 1.0):
+        return float(k == n * p)
+    return math.exp(_exact.binomial_log_pmf(k, n, p))
 
 
 @function("distributions")
@@ -341,7 +337,7 @@ def discordant_totals(
 
 
 def _mcnemar_p(totals: Any, net: int, test: str) -> Any:
-    from scipy.special import bdtr, chdtrc
+    from scipy.special import chdtrc
 
     least = (totals - net) // 2
     some = np.maximum(totals, 1)  # without a pair the net is 0 too
@@ -349,11 +345,11 @@ def _mcnemar_p(totals: Any, net: int, test: str) -> Any:
         return chdtrc(1, net**2 / some)
     if test == "corrected":
         return chdtrc(1, max(net - 1, 0) ** 2 / some)
-    tail = bdtr(least, totals, 0.5)
+    tail = _exact.binomial_cdf(least, totals, 0.5)
     if test == "exact":
         return np.where(net <= 1, 1.0, np.minimum(1.0, 2 * tail))
     if test == "midp":
-        below = np.where(least > 0, bdtr(np.maximum(least - 1, 0), totals, 0.5), 0.0)
+        below = _exact.binomial_cdf(least - 1, totals, 0.5)
         return np.ones(len(totals)) if net == 0 else np.minimum(1.0, tail + below)
     raise Uncomputable(f"test is {test!r}; known are exact, midp, chi2, corrected")
 
@@ -454,13 +450,12 @@ def largest_passing(n: Count, alpha: Number, delta: Number) -> int:
 
     So many errors may a threshold with n answers have and still be certified.
     """
-    from scipy.special import bdtr
-
     _probability(alpha)
     _probability(delta)
     if n > _MAX_TRIED:
         raise Uncomputable(f"n is {n}, at most {_MAX_TRIED}")
-    return int(np.count_nonzero(bdtr(np.arange(n + 1), n, alpha) <= delta)) - 1
+    passes = _exact.binomial_cdf(np.arange(n + 1), n, alpha) <= delta
+    return int(np.count_nonzero(passes)) - 1
 
 
 @function("tests")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
+from phasefusion._markdown import cells_of, plain
 from phasefusion.report.sections import Section
 
 #: A number in a cell, as claims are drafted from and computed from.
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
-_ESCAPED = re.compile(r"\\([\\|])")
-_SPLIT = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\|(?: ?:?-{3,}:? ?\|)+")
 
 
@@ -35,23 +34,18 @@ def read_tables(text: str) -> list[Section]:
         if line.startswith("#"):
             title = line.lstrip("#").strip()
         if i + 1 < len(lines) and _RULE.fullmatch(lines[i + 1].strip()):
-            head = _cells(line)
+            head = cells_of(line)
             rows = []
             i += 2
             while i < len(lines) and lines[i].lstrip().startswith("|"):
-                cells = _cells(lines[i])
+                cells = cells_of(lines[i])
                 if len(cells) == len(head):
                     rows.append(cells)
                 i += 1
-            found.append(Section(flat(title), head, tuple(rows)))
+            found.append(Section(plain(flat(title)), head, tuple(rows)))
             continue
         i += 1
     return found
-
-
-def _cells(line: str) -> tuple[str, ...]:
-    parts = _SPLIT.split(line.strip())[1:-1]
-    return tuple(_ESCAPED.sub(r"\1", part.strip()) for part in parts)
 
 
 def flat(text: str) -> str:

@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from phasefusion import _markdown
 from phasefusion.audit.figures import Figure
 from phasefusion.audit.verdicts import Result, show
 
@@ -155,19 +156,11 @@ def to_rich(audit: Audit) -> RenderableType:
 
 def to_markdown(audit: Audit) -> str:
     """Return an audit as a Markdown table with a sentence before it."""
-    lines = [summary(audit), ""]
-    lines.append("| " + " | ".join(COLUMNS) + " |")
+    lines = [_markdown.inline(summary(audit)), ""]
+    lines.append(_markdown.row(COLUMNS))
     lines.append("| " + " | ".join("---" for _ in COLUMNS) + " |")
-    for result in audit.results:
-        lines.append("| " + " | ".join(map(_cell, row(result))) + " |")
+    lines += [_markdown.row(row(result)) for result in audit.results]
     return "\n".join(lines) + "\n"
-
-
-def _cell(text: str) -> str:
-    """Keep a text inside its cell, and from being read as Markdown."""
-    for mark in "\\|*_<[`":
-        text = text.replace(mark, "\\" + mark)
-    return " ".join(text.split())
 
 
 def to_html(audit: Audit) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,9 @@ class Source:
         return rows
 
     def _separated(self, separator: str) -> list[dict[str, Any]]:
-        (_, header), *rows = separated(self.path, self.text(), separator) or [(1, [])]
+        lines = io.StringIO(self.text(), newline="")
+        found = list(separated(self.path, lines, separator))
+        (_, header), *rows = found or [(1, [])]
         if len(set(header)) < len(header):
             raise Uncomputable(f"{self.path} names a column twice in its first line")
         for number, (_, row) in enumerate(rows, 2):

@@ -151,7 +151,7 @@ class _Decode:
 def fit(
     run: str | Path,
     *,
-    videos: Mapping[str, VideoFacts] | None = None,
+    videos: Mapping[tuple[str, str], VideoFacts] | None = None,
     startup_s: float = 0.0,
 ) -> CostModel:
     """Fit the costs to the times that a run recorded.
@@ -164,8 +164,8 @@ def fit(
     run : str or Path
         A run folder of `evaluate`, as long as possible.
     videos : mapping, optional
-        Facts by video id; without them all frames count as one megapixel, which is
-        right as long as all videos are of one size.
+        Facts by benchmark and video id; without them all frames count as one megapixel,
+        which is right as long as all videos are of one size.
     startup_s : float, default 0.0
         Passed on.
 
@@ -207,15 +207,16 @@ def fit(
     )
 
 
-def _collect(run: str | Path) -> tuple[list[_Call], dict[str, _Decode]]:
+def _collect(run: str | Path) -> tuple[list[_Call], dict[tuple[str, str], _Decode]]:
     """Add up the times of every call, and of every video."""
     calls: dict[tuple[Any, ...], _Call] = {}
-    decodes: dict[str, _Decode] = {}
+    decodes: dict[tuple[str, str], _Decode] = {}
     for row in iter_passes(run):
+        video = row["benchmark"], row["video_id"]
         seconds = row.get("seconds")
         if seconds is not None and row["budget"] is not None:
             arm = (row["arm"], bool(row.get("shifted")), row["budget"])
-            key = (row["video_id"], *arm, seconds)
+            key = (*video, *arm, seconds)
             call = calls.setdefault(key, _Call(set(), set(), set(), row["budget"], 0.0))
             question = (row["benchmark"], row["question_id"])
             call.questions.add(question)
@@ -224,9 +225,7 @@ def _collect(run: str | Path) -> tuple[list[_Call], dict[str, _Decode]]:
             call.seconds += seconds
         spent = row.get("decode_seconds")
         if spent is not None and row.get("frame_indices") is not None:
-            decode = decodes.setdefault(
-                row["video_id"], _Decode(row["n_frames"], set(), 0.0)
-            )
+            decode = decodes.setdefault(video, _Decode(row["n_frames"], set(), 0.0))
             decode.wanted.update(row["frame_indices"])
             decode.seconds += spent
     return list(calls.values()), decodes
@@ -253,7 +252,8 @@ def _fit_calls(calls: Sequence[_Call], reuse: bool) -> tuple[list[float], float]
 
 
 def _fit_decodes(
-    decodes: Mapping[str, _Decode], videos: Mapping[str, VideoFacts]
+    decodes: Mapping[tuple[str, str], _Decode],
+    videos: Mapping[tuple[str, str], VideoFacts],
 ) -> list[float]:
     """Return the costs of opening, decoding and keeping."""
     if not decodes:

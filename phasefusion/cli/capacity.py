@@ -72,7 +72,7 @@ def capacity(
         raise typer.BadParameter(f"--probe is {probe}; it must be at least 1")
     items = read_questions(questions, missing_videos="keep")
     videos = survey((item.video for item in items), probed=probe)
-    by_id = {item.video_id: videos[item.video] for item in items}
+    by_id = {(one.benchmark, one.video_id): videos[one.video] for one in items}
     model = fit(like, videos=by_id, startup_s=startup)
     _warn(model, [path for path, facts in videos.items() if not facts.n_frames])
     made = forecast(

@@ -113,8 +113,8 @@ def saliency(
         threads=threads,
         progress=False if quiet else None,
     )
-    for question_id, why in done.skipped.items():
-        print(f"phasefusion: warning: {question_id} left out: {why}", file=sys.stderr)
+    for question, why in done.skipped.items():
+        print(f"phasefusion: warning: {question} left out: {why}", file=sys.stderr)
     if as_json:
         print(json.dumps(done.to_dict()))
         return

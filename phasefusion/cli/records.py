@@ -56,6 +56,7 @@ def check(
     limit: Annotated[
         int, typer.Option(help="At most so many: findings to show; all are counted.")
     ] = 20,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Check passes: types, permutations, answers, phases, repeats, damage."""
@@ -63,7 +64,7 @@ def check(
 
     if limit < 0:
         raise typer.BadParameter(f"--limit is {limit}; it must be at least 0")
-    found = check_files(*runs, limit=limit)
+    found = check_files(*runs, limit=limit, progress=False if quiet else None)
     n_findings = sum(found.counts.values())
     if as_json:
         print(json.dumps(found.to_dict()))

@@ -93,7 +93,7 @@ def frames(
         return
     if every is not None:
         raise typer.BadParameter("--every goes with --check only")
-    from phasefusion.contact import contact_sheet, write_png
+    from phasefusion.contact import contact_sheet, picture_size, write_png
     from phasefusion.grid import PhaseGrid
     from phasefusion.video import read_clip
 
@@ -111,7 +111,8 @@ def frames(
         grid, found_anchor = anchored_grid(
             video, grid, anchor, phrase, subtitles, at, window
         )
-    clip = read_clip(str(video), grid, on_error="mark")
+    size = picture_size(grid.phases, width)
+    clip = read_clip(str(video), grid, on_error="mark", size=size)
     path = out or Path(f"{video.name}.grids.png")
     write_png(path, contact_sheet(clip, width_px=width))
     rows = _rows_of(clip)
@@ -186,7 +187,7 @@ def _check_frames(video: Path, every: int | None, as_json: bool) -> None:
 
     if every is not None and every < 1:
         raise typer.BadParameter(f"--every is {every}; it must be at least 1")
-    found = check_frames(str(video), every=every)
+    found = check_frames(str(video), every=every, progress=None)
     if as_json:
         print(json.dumps(found.to_dict()))
     else:

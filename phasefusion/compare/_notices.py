@@ -175,11 +175,11 @@ def _videos(
 def _margin(outcome: Outcome, margin: float, alpha: float) -> Iterator[str]:
     """Say when no observed difference could have certified the margin."""
     n_discordant = outcome.only_a + outcome.only_b
-    interval, mean = outcome.tost.mean, outcome.difference
+    mean = outcome.difference
     if mean.degenerate:
         yield from _nothing_varies(outcome, margin, alpha)
         return
-    half_width = (interval.high - interval.low) / 2.0
+    half_width = outcome.tost.mean.half_width
     if not half_width >= margin:
         return
     effect = mean.design_effect
@@ -190,9 +190,10 @@ def _margin(outcome: Outcome, margin: float, alpha: float) -> Iterator[str]:
         alpha=alpha,
         design=Design(effect if effect > 0.0 else 1.0, mean.n / mean.n_clusters),
     )
+    reach = points(min(half_width, 1.0))
     yield (
         f"equivalence within {points(margin)} is not certifiable at this size: the "
-        f"{100 * (1 - 2 * alpha):g} % interval is +-{points(half_width)}, whatever the "
+        f"{100 * (1 - 2 * alpha):g} % interval is +-{reach}, whatever the "
         f"difference; more than {plan.n_certifiable - 1} items like these are needed"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from phasefusion._wording import counted
+from phasefusion._wording import counted, item_name
 from phasefusion.compare._causes import MEANING, ItemDifference
 from phasefusion.report import tables
 from phasefusion.report.sections import UNDEFINED, Section
@@ -208,7 +208,7 @@ def _items(made: Comparison) -> Section:
 def _item(item: ItemDifference) -> tuple[str, ...]:
     gold = {item.gold_a, item.gold_b} - {None}
     return (
-        f"{item.benchmark}/{item.question_id}",
+        item_name(item.benchmark, item.question_id),
         item.cause,
         UNDEFINED if item.answer_a is None else str(item.answer_a),
         UNDEFINED if item.answer_b is None else str(item.answer_b),

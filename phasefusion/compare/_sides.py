@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from phasefusion.errors import RecordError
 from phasefusion.records import ItemInfo, iter_passes, read_passes, read_run
-from phasefusion.report.items import Cluster, choose_cluster, cluster_name
+from phasefusion.report import items
+from phasefusion.report.items import Cluster, choose_cluster
 from phasefusion.report.table import Table, build
 
 Key: TypeAlias = tuple[str, str]
@@ -250,12 +251,7 @@ def cluster_labels(
     a: Side, b: Side, keys: Sequence[Key], cluster: Literal["question", "video"]
 ) -> NDArray[np.int64]:
     """Label of each item's cluster; an item without a video is its own."""
-    names: dict[tuple[str, str, str], int] = {}
-    found = []
-    for info in _infos(a, b, keys):
-        name = cluster_name(info, cluster)
-        found.append(names.setdefault(name, len(names)))
-    return np.array(found, np.int64)
+    return items.cluster_labels(_infos(a, b, keys), cluster)
 
 
 def chosen_cluster(

@@ -148,7 +148,7 @@ class _Sender:
         self, reader: Reader, indices: NDArray[np.int64], threads: int
     ) -> Read | None:
         """Decode and send everything; None when pictures are not of this form."""
-        with ThreadPoolExecutor(1) as self._worker:
+        with runtime.held(self._device), ThreadPoolExecutor(1) as self._worker:
             self._worker.submit(int).result()  # started here, not by a decoder
             read = reader.read_chunks(indices, self._chunks, self._take, threads)
             self._wait()

@@ -25,7 +25,15 @@ from phasefusion.errors import (
     UsageError,
 )
 
-__all__ = ["Device", "device", "is_available", "own_device", "translated", "why"]
+__all__ = [
+    "Device",
+    "device",
+    "held",
+    "is_available",
+    "own_device",
+    "translated",
+    "why",
+]
 
 #: Codes of the driver for images that another compiler might make right.
 _WRONG_IMAGE = {200, 209, 218, 222}
@@ -267,6 +275,23 @@ def _make_ready(driver: Any, ordinal: int) -> Device:
     )
     _drivers[f"{_driver_path()} kernels"] = reason
     raise BackendUnavailableError(reason)
+
+
+@contextmanager
+def held(ordinal: int) -> Iterator[None]:
+    """Keep the page-locked memory that frames of the host travel through, and the rest.
+
+    Without it, every call that sends frames makes and frees its own.
+    """
+    from phasefusion import _cuda
+
+    handle = device(ordinal).handle
+    with translated("holding the memory for frames"):
+        _cuda.hold(handle)
+    try:
+        yield
+    finally:
+        _cuda.release(handle)
 
 
 @contextmanager

@@ -36,6 +36,14 @@ _CONSUMED = {
 }
 
 
+class LeftOut(Exception):
+    """Why a question cannot be scored."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One question as its file has it.
@@ -68,10 +76,26 @@ class Row:
         DatasetError
             If there is none, or it can be no name.
         """
+        return as_id(self._stated(names), self.where, names[0])
+
+    def file(self, *names: str) -> str:
+        """Return the first field that is there and not empty, as the name of a file.
+
+        White space at its ends is part of it, as it is of names of files.
+
+        Raises
+        ------
+        DatasetError
+            As for `name`.
+        """
+        value = self._stated(names)
+        return value if isinstance(value, str) else as_id(value, self.where, names[0])
+
+    def _stated(self, names: tuple[str, ...]) -> Any:
         value = first(self.fields, names)
         if value is None:
             raise DatasetError(f"{self.where}: has no {' or '.join(names)}")
-        return as_id(value, self.where, names[0])
+        return value
 
     def maybe(self, *names: str) -> str | None:
         """Return the first field that is there, as a name; None without."""
@@ -111,9 +135,9 @@ class Draft:
     bounds : mapping
         The fields that hold them.
     subtitles : tuple of str
-        Names that its subtitles may have.
+        Names that its subtitles may have, where the row names none.
     inline : object
-        The subtitles themselves, where the row has them.
+        What the row says of its subtitles: they themselves, or the name of their file.
     offset_s : object
         As in `SubtitleSource`.
     extra : mapping

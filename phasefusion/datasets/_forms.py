@@ -58,7 +58,8 @@ def egoschema(row: Row) -> Draft:
     names = ("q_uid", "uid", "video_uid", "video_name", "video_idx", "video", "id")
     values = [row.fields.get(name) for name in names]
     uuids = [v for v in values if isinstance(v, str) and UUID.fullmatch(v)]
-    uid = uuids[0] if uuids else row.name(*names)
+    video = uuids[0] if uuids else row.file(*names)
+    uid = video.strip()
     gold = first(row.fields, GOLDS)
     question = RawQuestion(
         where=row.where,
@@ -70,13 +71,13 @@ def egoschema(row: Row) -> Draft:
         gold_kind=index_gold(gold),
         video_id=uid,
     )
-    return Draft(question, (uid,), bounds=row.fields, extra=row.extra())
+    return Draft(question, (video,), bounds=row.fields, extra=row.extra())
 
 
 def mvbench(row: Row) -> Draft:
     """Read a question of MVBench; it has no id but its task and place."""
     task = row.maybe("task", "task_type") or row.task
-    video = row.name("video", "video_path", "video_name")
+    video = row.file("video", "video_path", "video_name")
     options = find_options(row.fields)
     gold = row.fields.get("answer")
     question = RawQuestion(
@@ -125,7 +126,8 @@ def _videomme(row: Row, benchmark: str) -> Draft:
             f"same; read it as {other!r}"
         )
     on_youtube = _YOUTUBE.search(row.text("url") or "")
-    names = (row.maybe("videoID"), on_youtube[1] if on_youtube else None, video_id)
+    last = row.file("video_id", "videoID")
+    names = (row.maybe("videoID"), on_youtube[1] if on_youtube else None, last)
     videos = tuple(dict.fromkeys(name for name in names if name))
     question = RawQuestion(
         where=row.where,
@@ -159,14 +161,14 @@ def _videomme(row: Row, benchmark: str) -> Draft:
 
 def nextqa(row: Row) -> Draft:
     """Read a question of NExT-QA; ``qid`` is unique within a video only."""
-    video = row.name("video", "video_name", "video_id")
+    video = row.file("video", "video_name", "video_id")
     options = find_options(row.fields)
     if "qid" in row.fields:
         number = row.name("qid")
         gold: object = row.fields.get("answer")
         kind: GoldKind = index_gold(gold)
     else:  # a table that writes video and qid together
-        number = row.name("question_id").removeprefix(video).lstrip("_")
+        number = row.name("question_id").removeprefix(video.strip()).lstrip("_")
         if not number.isdecimal():
             raise DatasetError(
                 f"{row.where}: question_id must be video and qid, not {number!r}"
@@ -174,7 +176,7 @@ def nextqa(row: Row) -> Draft:
         gold, kind = index_and_text(row, options)
     question = RawQuestion(
         where=row.where,
-        question_id=f"{video}_{number}",
+        question_id=f"{video.strip()}_{number}",
         benchmark="NExT-QA",
         question=row.text("question"),
         options=options,
@@ -197,7 +199,7 @@ def longvideobench(row: Row) -> Draft:
         if n_dropped:
             text = "columns that hold N/A are no options and were left out"
             notes.append(("filler options", text, f"{question_id}: {n_dropped}"))
-    video = row.name("video_path", "video_id", "video")
+    video = row.file("video_path", "video_id", "video")
     question = RawQuestion(
         where=row.where,
         question_id=question_id,
@@ -210,12 +212,10 @@ def longvideobench(row: Row) -> Draft:
         type=row.maybe("question_category"),
         strata=row.strata("duration_group", "topic_category", "level"),
     )
-    path = row.maybe("subtitle_path")
     return Draft(
         question,
         tuple(dict.fromkeys((video, row.maybe("video_id") or video))),
-        subtitles=() if path is None else (path,),
-        inline=first(row.fields, ("subtitles", "subtitle")),
+        inline=first(row.fields, ("subtitles", "subtitle", "subtitle_path")),
         offset_s=row.fields.get("starting_timestamp_for_subtitles"),
         extra=row.extra("id", "video_path", "video_id", "subtitle_path"),
         notes=tuple(notes),
@@ -227,7 +227,7 @@ def mlvu(row: Row) -> Draft:
     text, options = embedded(row.text("question"), find_options(row.fields))
     gold = first(row.fields, ("answer", *GOLDS))
     name = first(row.fields, ("source", "question_id", "id"))
-    video = row.name("video", "video_name", "video_id")
+    video = row.file("video", "video_name", "video_id")
     question = RawQuestion(
         where=row.where,
         question_id=(
@@ -255,12 +255,12 @@ def tempcompass(row: Row) -> Draft:
     """
     if "mc_question" in row.fields:
         raise DatasetError(f"{row.where}: asks for a caption, and has no options")
-    video = row.name("video_id")
+    video = row.file("video_id")
     dimension = row.maybe("dim") or row.maybe("dimension") or ""
     text, options, gold, group = tempcompass_asked(row.fields, video, dimension)
     question = RawQuestion(
         where=row.where,
-        question_id=row.task,
+        question_id=row.task.strip(),
         benchmark="TempCompass",
         question=text,
         options=options,
@@ -276,11 +276,11 @@ def tempcompass(row: Row) -> Draft:
 
 def perceptiontest(row: Row) -> Draft:
     """Read a question of the Perception Test; its id is unique within a video only."""
-    video = row.name("video_id", "video_name", "video")
+    video = row.file("video_id", "video_name", "video")
     gold = first(row.fields, ("answer_id", "answer"))
     question = RawQuestion(
         where=row.where,
-        question_id=f"{video}_{row.name('id', 'question_id')}",
+        question_id=f"{video.strip()}_{row.name('id', 'question_id')}",
         benchmark="Perception Test",
         question=row.text("question"),
         options=find_options(row.fields),
@@ -301,7 +301,7 @@ def star(row: Row) -> Draft:
     others write start and end into the name of the video.
     """
     options = find_options(row.fields)
-    name = row.name("video_id", "video_name", "video")
+    name = row.file("video_id", "video_name", "video")
     clip = CLIP.fullmatch(name) if "start" not in row.fields else None
     gold: object = row.fields.get("answer")
     kind: GoldKind = text_gold(gold, options)
@@ -334,7 +334,7 @@ def star(row: Row) -> Draft:
 
 def plain(row: Row) -> Draft:
     """Read a question of the project's own form; see `load_questions`."""
-    video = row.name("video")
+    video = row.file("video")
     given = row.fields.get("strata")
     strata = {
         name: str(value)

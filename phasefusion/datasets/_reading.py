@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from phasefusion._sources import model
-from phasefusion._sources.files import number
 from phasefusion._sources.findings import Findings
 from phasefusion._sources.golds import Golds, golden
 from phasefusion._sources.model import Question, RawQuestion
 from phasefusion._sources.questions import resolve
 from phasefusion.answers import LETTERS
-from phasefusion.datasets._drafts import Draft, Row
+from phasefusion.datasets._drafts import Draft, LeftOut, Row
 from phasefusion.datasets._forms import FORMS
 from phasefusion.datasets._shapes import detect, rows_of
-from phasefusion.datasets._sources import Source, plain
-from phasefusion.datasets.item import Item, SubtitleSource, bounds
+from phasefusion.datasets._sources import Source, digest, plain
+from phasefusion.datasets._subtitles import SubtitleFinder
+from phasefusion.datasets.item import Item, bounds
 from phasefusion.datasets.report import Dataset, DatasetReport, Problem, some
 from phasefusion.datasets.videos import (
-    SUBTITLE_SUFFIXES,
     VIDEO_SUFFIXES,
     Folder,
     first_found,
     is_file,
 )
-from phasefusion.errors import DatasetError, VideoError
+from phasefusion.errors import DatasetError
 from phasefusion.importers.golds import read_gold
 from phasefusion.scoring.letters import misplaced
 
@@ -51,14 +49,6 @@ class Settings:
         return f"{own.partition('@')[0]}@{self.version}" if self.version else own
 
 
-class _LeftOut(Exception):
-    """Why a question cannot be scored."""
-
-    def __init__(self, kind: str, reason: str) -> None:
-        super().__init__(reason)
-        self.kind = kind
-
-
 class Reader:
     """Reads the files of one dataset and keeps account of every question."""
 
@@ -66,11 +56,9 @@ class Reader:
         self._settings = settings
         self._form = FORMS[settings.name]
         self._videos = Folder(settings.videos, VIDEO_SUFFIXES)
-        self._subtitles = (
-            None
-            if settings.subtitles is None
-            else Folder(settings.subtitles, SUBTITLE_SUFFIXES)
-        )
+        # Published files name their subtitles whether or not those are wanted.
+        missing = settings.missing_videos if settings.name == "plain" else "keep"
+        self._subtitles = SubtitleFinder(settings.videos, settings.subtitles, missing)
         self._findings = Findings()
         self._left_out: list[Problem] = []
         self._unusable_gold: list[Problem] = []
@@ -94,14 +82,14 @@ class Reader:
                 self._n_read += 1
                 self._read_row(row, golds)
         self._check_golds(golds)
-        self._check_videos()
+        self._check_files()
         if not self._items:
             raise DatasetError(self._nothing(sources[0]))
         items = tuple(self._items)
         report = DatasetReport(
             name=self._settings.name,
             benchmark=self._benchmark(),
-            files=tuple(one.digest() for one in sources if one.file is not None),
+            files=tuple(digest(one.file) for one in sources if one.file is not None),
             read=self._n_read,
             kept=len(items),
             with_gold=sum(item.gold is not None for item in items),
@@ -110,7 +98,8 @@ class Reader:
             findings=self._findings.frozen(),
             videos=len({item.video for item in items}),
             missing_videos=tuple(self._missing),
-            with_subtitles=sum(item.subtitles is not None for item in items),
+            with_subtitles=self._subtitles.n_found,
+            missing_subtitles=tuple(self._subtitles.missing),
         )
         return Dataset(items, report)
 
@@ -145,7 +134,7 @@ class Reader:
             question_id = draft.question.question_id
             if not self._is_repeat(draft.question):
                 self._items.append(self._item(draft))
-        except _LeftOut as reason:
+        except LeftOut as reason:
             self._leave_out(question_id, reason.kind, str(reason), row.where)
 
     def _drafted(self, row: Row, golds: Golds) -> Draft:
@@ -153,7 +142,7 @@ class Reader:
             draft = self._form.read(row)
         except DatasetError as error:
             reason = str(error).removeprefix(f"{row.where}: ")
-            raise _LeftOut("unreadable", reason) from None
+            raise LeftOut("unreadable", reason) from None
         raw = draft.question
         raw = replace(raw, benchmark=self._settings.benchmark(raw.benchmark))
         given = golds.take(raw.benchmark, raw.question_id)
@@ -193,7 +182,7 @@ class Reader:
         try:
             start, end = bounds(draft.bounds, "bounds")
         except DatasetError as error:
-            raise _LeftOut("bad bounds", str(error)) from None
+            raise LeftOut("bad bounds", str(error)) from None
         video, is_cut = self._video(draft)
         self._note(draft, question, findings)
         item = Item(
@@ -212,7 +201,7 @@ class Reader:
             end=None if is_cut else end,
             extra=dict(draft.extra),
             strata=dict(question.strata),
-            subtitles=self._subtitles_of(draft),
+            subtitles=self._subtitles.find(draft, self._findings),
         )
         return item
 
@@ -250,67 +239,46 @@ class Reader:
                 self._settings.videos / (name if known else f"{name}.mp4")
             ), False
         reason = f"video {name!r} " + (found.problem or "was not found")
-        raise _LeftOut("missing video", reason)
+        raise LeftOut("missing video", reason)
 
-    def _check_videos(self) -> None:
-        """Refuse missing videos before anything is scored."""
-        if not self._missing or self._settings.missing_videos != "error":
+    def _check_files(self) -> None:
+        """Refuse missing videos and subtitles before anything is scored."""
+        if self._settings.missing_videos != "error":
             return
-        shown = [
-            f"{name} {problem}" if problem else name
-            for name, problem in self._missing.items()
-        ]
-        n = sum(one.kind == "missing video" for one in self._left_out)
-        raise DatasetError(
-            f"{self._settings.videos}: {len(shown)} videos of {self._benchmark()} are "
-            f"missing: {some(shown)}; {n} of {self._n_read} questions are about them. "
-            f"Names with {', '.join(VIDEO_SUFFIXES[:3])} and the like were looked for "
-            "at any depth. Give the folder of the videos (videos=, --videos), or leave "
-            'these questions out (missing_videos="leave-out")'
+        if self._missing:
+            shown = [
+                f"{name} {problem}" if problem else name
+                for name, problem in self._missing.items()
+            ]
+            raise DatasetError(
+                f"{self._gone('videos', shown, 'missing video')}. "
+                f"Names with {', '.join(VIDEO_SUFFIXES[:3])} and the like were looked "
+                "for at any depth. Give the folder of the videos (videos=, --videos), "
+                'or leave these questions out (missing_videos="leave-out")'
+            )
+        names = tuple(self._subtitles.missing)
+        if names and self._settings.name == "plain":
+            raise DatasetError(
+                f"{self._gone('subtitle files', names, 'missing subtitles')}. Correct "
+                "their names, give their folder (subtitles=, --subtitles), or leave "
+                'these questions out (missing_videos="leave-out")'
+            )
+
+    def _gone(self, what: str, names: Sequence[str], kind: str) -> str:
+        """Count the files that are not there, and the questions about them."""
+        root = self._settings.videos
+        if kind == "missing subtitles":
+            root = self._settings.subtitles or root
+        n = sum(one.kind == kind for one in self._left_out)
+        return (
+            f"{root}: {len(names)} {what} of {self._benchmark()} are missing: "
+            f"{some(names)}; {n} of {self._n_read} questions are about them"
         )
 
     def _benchmark(self) -> str:
         """Name of the benchmark, or of those that the rows name."""
         found = dict.fromkeys(name for name, _ in self._seen)
         return ", ".join(found) or self._settings.benchmark(self._form.benchmark)
-
-    def _subtitles_of(self, draft: Draft) -> SubtitleSource | None:
-        offset_s = number(draft.offset_s)
-        offset_s = offset_s if offset_s is not None and abs(offset_s) < 1e9 else 0.0
-        question_id = draft.question.question_id
-        inline = draft.inline
-        if isinstance(inline, list) and inline:
-            source = SubtitleSource(text=json.dumps(inline), offset_s=offset_s)
-            try:
-                source.read()
-            except VideoError as error:
-                text = "subtitles in the row are of no known form; left out"
-                self._findings.add(
-                    "unreadable subtitles", text, f"{question_id}: {error}"
-                )
-                return None
-            return source
-        names = [inline] if isinstance(inline, str) and inline else []
-        names += draft.subtitles
-        path = self._subtitle_path(names)
-        if path is not None:
-            return SubtitleSource(path=str(path), offset_s=offset_s)
-        if names and (self._subtitles is not None or self._settings.name == "plain"):
-            self._findings.add(
-                "no subtitles",
-                "no file of the subtitles of the video; kept without",
-                f"{question_id}: {names[0]}",
-            )
-        return None
-
-    def _subtitle_path(self, names: Sequence[str]) -> Path | None:
-        if self._subtitles is not None:
-            return first_found(self._subtitles, names).path
-        for name in names:
-            path = self._settings.videos / name
-            if path.suffix.lower() in SUBTITLE_SUFFIXES and is_file(path):
-                return path
-        return None
 
     # -- gold of its own file -----------------------------------------------
 
@@ -332,21 +300,21 @@ class Reader:
 def _checked(raw: RawQuestion, findings: Findings) -> Question:
     """Check question, options and gold; what is wrong with the gold is a finding."""
     if raw.options is None:
-        raise _LeftOut("no options", "has no options that can be read")
+        raise LeftOut("no options", "has no options that can be read")
     if raw.question is None or not raw.question.strip():
-        raise _LeftOut("empty question", "the question is empty")
+        raise LeftOut("empty question", "the question is empty")
     ambiguous = misplaced(raw.options)
     if ambiguous:
-        raise _LeftOut("ambiguous letters", ambiguous)
+        raise LeftOut("ambiguous letters", ambiguous)
     question = resolve(raw, model.Settings(), findings)
     if question is None:
         reason = findings.frozen()[0].examples[0]
         reason = reason.removeprefix(f"{raw.question_id}: ")
-        raise _LeftOut("unusable options", reason)
+        raise LeftOut("unusable options", reason)
     empty = [LETTERS[k] for k, text in enumerate(question.options or ()) if not text]
     if empty:
         reason = f"option {' and '.join(empty)} of {question.n_options} is empty"
-        raise _LeftOut("empty option", reason)
+        raise LeftOut("empty option", reason)
     return question
 
 

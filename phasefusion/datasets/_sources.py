@@ -62,10 +62,12 @@ class Source:
         word = "row" if self.where.lower().endswith(".xlsx") else "line"
         return f"{self.where}, {word} {self.lines[i]}"
 
-    def digest(self) -> dict[str, str]:
-        """Path and SHA-256 of the file."""
-        data = b"" if self.file is None else self.file.read_bytes()
-        return {"path": str(self.file), "sha256": hashlib.sha256(data).hexdigest()}
+
+def digest(file: Path) -> dict[str, str]:
+    """Path and SHA-256 of a file."""
+    with file.open("rb") as data:
+        found = hashlib.file_digest(data, "sha256")
+    return {"path": str(file), "sha256": found.hexdigest()}
 
 
 def read_sources(source: Rows, *, lenient: bool = False) -> list[Source]:
@@ -133,10 +135,7 @@ def _read(path: Path, lenient: bool) -> Source:
         value = plain(document.value)
         return Source(where, name, value, file=path, repairs=document.repairs)
     if suffix == ".jsonl":
-        numbered = list(read_jsonl(path))
-        lines = tuple(line for line, _ in numbered)
-        rows = [plain(row) for _, row in numbered]
-        return Source(where, name, rows, lines, path)
+        return _in_lines(path, read_jsonl(path))
     if suffix == ".parquet":
         return Source(where, name, _parquet(path), file=path)
     if suffix not in SUFFIXES:
@@ -146,9 +145,17 @@ def _read(path: Path, lenient: bool) -> Source:
             f"{path}: a question file ends in {', '.join(SUFFIXES)}, {what}"
         )
     table = read_table(path, exact=True)
-    cells = [dict.fromkeys(table.columns) | row for _, row in table.rows]
-    lines = tuple(line for line, _ in table.rows)
-    return Source(where, name, [plain(row) for row in cells], lines, path)
+    empty = dict.fromkeys(table.columns)
+    return _in_lines(path, ((line, empty | row) for line, row in table.rows))
+
+
+def _in_lines(path: Path, numbered: Iterable[tuple[int, dict[str, Any]]]) -> Source:
+    """Keep rows as they come, so that the file is never there as a whole."""
+    lines, rows = [], []
+    for line, row in numbered:
+        lines.append(line)
+        rows.append(plain(row))
+    return Source(str(path), _task(path), rows, tuple(lines), path)
 
 
 def _task(path: Path) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from phasefusion._checks import warn
 from phasefusion._sources import files
 from phasefusion._sources.options import resolve_gold
 from phasefusion._wording import encodable
+from phasefusion.datasets._subtitles import text_in
 from phasefusion.datasets.item import Item, SubtitleSource, bounds, checked_options
 from phasefusion.datasets.loading import MissingVideos, detect, load
 from phasefusion.datasets.videos import is_file
@@ -131,7 +131,8 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{path}, line {number}", row
     else:
         separator = "\t" if suffix == ".tsv" else ","
-        yield from _csv_rows(path, files.read_text(path), separator)
+        with files.opened(path, "") as text:
+            yield from _csv_rows(path, text, separator)
 
 
 def _objects(path: Path, data: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -153,11 +154,9 @@ def _objects(path: Path, data: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _csv_rows(
-    path: Path, text: str, delimiter: str
+    path: Path, lines: Iterable[str], delimiter: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    reader = csv.DictReader(
-        io.StringIO(text, newline=""), delimiter=delimiter, strict=True
-    )
+    reader = csv.DictReader(lines, delimiter=delimiter, strict=True)
     begun = 1
     try:
         columns = list(reader.fieldnames or ())
@@ -223,7 +222,7 @@ def _option_list(cell: str, where: str) -> Any:
 def _item(
     row: Mapping[str, Any], where: str, benchmark: str, root: Path, check: bool
 ) -> Item:
-    missing = [name for name in _FIELDS if row.get(name) in (None, "")]
+    missing = [name for name in _FIELDS if _is_empty(row.get(name), name)]
     if missing:
         raise DatasetError(f"{where}: {', '.join(missing)} missing or empty")
     question_id = row["question_id"]
@@ -240,11 +239,11 @@ def _item(
     start, end = bounds(row, where)
     kind = row.get("type")
     return Item(
-        question_id=str(question_id),
+        question_id=str(question_id).strip(),
         benchmark=str(row.get("benchmark") or benchmark),
         video=str(video),
         video_id=str(row.get("video_id") or encodable(video.stem)),
-        question=_text(row, "question", where),
+        question=_text(row, "question", where).strip(),
         options=options,
         gold=_gold(row.get("answer"), options, where),
         type=None if kind in (None, "") else str(kind),
@@ -254,6 +253,12 @@ def _item(
         strata=_strata(row, where),
         subtitles=_subtitles(row, where, root, check),
     )
+
+
+def _is_empty(value: object, name: str) -> bool:
+    """Whether a field says nothing; white space may be the name of a file."""
+    blank = isinstance(value, str) and name != "video" and not value.strip()
+    return blank or value in (None, "")
 
 
 def _text(row: Mapping[str, Any], name: str, where: str) -> str:
@@ -283,14 +288,16 @@ def _subtitles(
     given = row.get("subtitles")
     if given in (None, ""):
         return None
-    if isinstance(given, list):
-        return SubtitleSource(text=json.dumps(given))
-    if not isinstance(given, str):
+    if not isinstance(given, str | list):
         raise DatasetError(
             f"{where}: subtitles must be a path or a list of cues, not {given!r}"
         )
-    path = root / given
-    if check and not is_file(path):
+    path = root / str(given)
+    there = isinstance(given, str) and is_file(path)
+    text = None if there else text_in(given)
+    if text is not None:
+        return SubtitleSource(text=text)
+    if check and not there:
         raise DatasetError(f"{where}: there is no subtitle file {path}")
     return SubtitleSource(path=str(path))
 

@@ -102,7 +102,9 @@ def load(
         `Item.benchmark`, so that their ids stay apart.
     missing_videos : {"error", "leave-out", "keep"}, default "error"
         Whether videos that are not there are an error that counts them, leave their
-        questions out, or are left to the run.
+        questions out, or are left to the run; in the project's own form also subtitle
+        files that questions name. The files of benchmarks name subtitles that not
+        everybody has: their questions are kept, and the files counted.
     lenient : bool, default False
         Read JSON with commas before closing brackets, and say so.
 
@@ -124,7 +126,8 @@ def load(
     Warns
     -----
     DatasetWarning
-        If a question was left out, or lost its gold.
+        If a question was left out, lost its gold, or names subtitles that are not
+        there.
 
     Examples
     --------
@@ -151,7 +154,7 @@ def load(
 
 def warn_about(report: DatasetReport) -> None:
     """Say in one warning what was left out of a dataset; nothing when all is well."""
-    if not report.is_clean:
+    if not report.is_clean or report.missing_subtitles:
         warn(str(report), DatasetWarning)
 
 
@@ -177,7 +180,8 @@ def read_questions(
     Warns
     -----
     DatasetWarning
-        If a question was left out, or lost its gold.
+        If a question was left out, lost its gold, or names subtitles that are not
+        there.
     OptionWarning
         If options occur more than once.
     """

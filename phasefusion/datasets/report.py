@@ -68,7 +68,10 @@ class DatasetReport(Result):
     missing_videos : tuple of str
         Names of videos that were not found, in order of first appearance.
     with_subtitles : int
-        Kept questions that have subtitles.
+        Questions that have subtitles.
+    missing_subtitles : tuple of str
+        Names of subtitle files that questions name and that were not found. Kept
+        questions have the path in `Item.subtitles`.
     """
 
     name: str
@@ -83,6 +86,7 @@ class DatasetReport(Result):
     videos: int = 0
     missing_videos: tuple[str, ...] = ()
     with_subtitles: int = 0
+    missing_subtitles: tuple[str, ...] = ()
 
     @property
     def is_clean(self) -> bool:
@@ -116,6 +120,7 @@ class DatasetReport(Result):
             "videos": self.videos,
             "missing_videos": list(self.missing_videos),
             "with_subtitles": self.with_subtitles,
+            "missing_subtitles": list(self.missing_subtitles),
         }
 
     def lines(self) -> Iterator[str]:
@@ -127,6 +132,8 @@ class DatasetReport(Result):
         )
         if self.missing_videos:
             yield f"  missing videos: {some(self.missing_videos)}"
+        if self.missing_subtitles:
+            yield f"  missing subtitles: {some(self.missing_subtitles)}"
         yield from _grouped("left out", self.left_out)
         yield from _grouped("kept without gold", self.unusable_gold)
         for one in self.findings:

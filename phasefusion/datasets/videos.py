@@ -82,7 +82,19 @@ class Folder:
         -------
         Found
         """
-        if not name.strip() or "\0" in name:
+        found = self._exactly(name, hint)
+        bare = name.strip()
+        if found.path is None and not found.problem and bare != name:
+            near = self._exactly(bare, hint).path
+            if near is not None:
+                found = Found(
+                    problem="was not found: white space at the ends is part of a "
+                    f"name, and {near} is there without it"
+                )
+        return found
+
+    def _exactly(self, name: str, hint: str) -> Found:
+        if not name or "\0" in name:
             return Found()
         direct = self.root / name
         if self._is_kind(name) and is_file(direct):
@@ -94,7 +106,7 @@ class Folder:
         return self._below(name, hint)
 
     def _is_kind(self, name: str) -> bool:
-        return os.path.splitext(name)[1].lower() in self.suffixes
+        return _ending(name) in self.suffixes
 
     def _below(self, name: str, hint: str) -> Found:
         """Look for the file name alone in all folders."""
@@ -113,10 +125,11 @@ class Folder:
         if len(parents) > 1:
             places = ", ".join(sorted(parent.as_posix() for parent in parents)[:2])
             return Found(problem=f"lies in {len(parents)} folders, such as {places}")
-        return Found(min(paths, key=self._preference))
+        return Found(min(paths, key=lambda path: self._preference(path, base)))
 
-    def _preference(self, path: Path) -> tuple[int, str]:
-        return self.suffixes.index(path.suffix.lower()), path.name
+    def _preference(self, path: Path, wanted: str) -> tuple[bool, int, str]:
+        rank = self.suffixes.index(_ending(path.name))
+        return path.name != wanted, rank, path.name
 
     def _walk(self) -> dict[str, list[Path]]:
         """Every file of the kinds by its stem; names of videos know upper case."""
@@ -131,10 +144,15 @@ class Folder:
             inner.sort()
             self._folders.update(inner)
             for file in sorted(files):
-                stem, suffix = os.path.splitext(file)
-                if suffix.lower() in self.suffixes:
+                if self._is_kind(file):
+                    stem = os.path.splitext(file)[0]
                     found.setdefault(stem, []).append(Path(folder, file))
         return found
+
+
+def _ending(name: str) -> str:
+    """Return the ending that says the kind; white space may follow it in a name."""
+    return os.path.splitext(name)[1].rstrip().lower()
 
 
 def first_found(folder: Folder, names: Iterable[str], hint: str = "") -> Found:

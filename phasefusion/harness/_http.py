@@ -7,6 +7,7 @@ import http.client
 import json
 import random
 import socket
+import ssl
 import time
 import urllib.error
 import urllib.parse
@@ -39,6 +40,13 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return
 
 
+@dataclass(slots=True)
+class Contact:
+    """Whether a server has ever answered, whatever it said."""
+
+    is_made: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where requests go, and how long they are waited for.
@@ -60,6 +68,9 @@ class Endpoint:
         added at random, 60 s at most. A server's Retry-After is kept to instead.
     sleep : callable
         For tests.
+    contact : Contact
+        Of all requests: until there is one, a server that is not there is not waited
+        for.
     """
 
     base_url: str
@@ -69,6 +80,7 @@ class Endpoint:
     retries: int = 5
     backoff_s: float = 1.0
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+    contact: Contact = field(default_factory=Contact, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         try:
@@ -124,7 +136,8 @@ class Endpoint:
             If the server refuses this request as such (status 400, 413 or 422).
         ScoringError
             If it cannot be reached, refuses for another reason, or does not answer in
-            JSON, after all tries.
+            JSON, after all tries; at once if nothing answers at an address that never
+            did: a closed port, a host that does not exist, https where there is none.
         """
         data = json.dumps(body).encode()
         for tried in range(self.retries + 1):
@@ -132,6 +145,7 @@ class Endpoint:
             try:
                 return self._once(path, data)
             except urllib.error.HTTPError as error:
+                self.contact.is_made = True
                 problem = self._read_error(error)
                 if error.code in OF_REQUEST:
                     raise RefusedRequestError(self._clean(problem)) from None
@@ -141,6 +155,14 @@ class Endpoint:
                 wait_s = wait_s if asked_s is None else min(asked_s, _MAX_WAIT_S)
             except (OSError, http.client.HTTPException) as error:
                 problem = f"{self.shown}/{path}: {_reason(error)}"
+                if not self.contact.is_made and _is_nobody(error):
+                    raise ScoringError(
+                        self._clean(
+                            f"{problem}. Nothing has answered at that address yet: see "
+                            "that the server is running, has finished loading, and is "
+                            "the one of base_url (host, port, http or https)"
+                        )
+                    ) from None
             if tried < self.retries:
                 self.sleep(wait_s)
         raise ScoringError(
@@ -159,6 +181,7 @@ class Endpoint:
         request = urllib.request.Request(url, data, headers, method="POST")
         opener = urllib.request.build_opener(_NoRedirects)
         with opener.open(request, timeout=self.timeout_s) as answer:
+            self.contact.is_made = True
             text = answer.read(_MAX_BODY_BYTES + 1)
         if len(text) > _MAX_BODY_BYTES:
             raise ScoringError(f"{self.shown}/{path}: answered more than 64 MiB")
@@ -211,6 +234,14 @@ def _reason(error: BaseException) -> str:
     if isinstance(inner, TimeoutError | socket.timeout):
         return "no answer within the time limit"
     return f"{type(inner).__name__}: {inner}" if str(inner) else type(inner).__name__
+
+
+def _is_nobody(error: BaseException) -> bool:
+    """Whether another try would find the address as it is: nobody serves there."""
+    inner = getattr(error, "reason", error)
+    if isinstance(inner, socket.gaierror):
+        return inner.errno != socket.EAI_AGAIN
+    return isinstance(inner, ConnectionRefusedError | ssl.SSLError)
 
 
 def _retry_after_s(value: str | None) -> float | None:

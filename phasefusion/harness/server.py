@@ -106,7 +106,8 @@ class OpenAIScorer:
         Of one try.
     retries : int, default 5
         Further tries after a failed connection, a timeout, or status 408, 409, 425,
-        429 or 5xx, with growing pauses or those that the server asks for.
+        429 or 5xx, with growing pauses or those that the server asks for. None where
+        nobody is at an address that never answered.
     backoff_s : float, default 1
         The first of these pauses.
     extra_body : mapping, optional

@@ -139,7 +139,8 @@ def _from_tokens(
     found = None
     if at is not None:
         try:
-            found = letter_scores(raw.tokens[at][1], question.n_options)
+            chosen, tokens = raw.tokens[at]
+            found = letter_scores(tokens, question.n_options, chosen=chosen)
         except DatasetError as error:
             raise DatasetError(f"{raw.where}: {error}") from None
     if found is None:
@@ -159,8 +160,8 @@ def _from_tokens(
         findings.add(
             "letters absent",
             "not all letters are among the tokens given: an absent one counts as "
-            "impossible, though it can have up to the probability shown (refused under "
-            "--strict)",
+            "impossible, though in all its spellings it can have up to the probability "
+            "shown (refused under --strict)",
             f"{raw.question_id}: {found.absent} <= {found.bound:.2g}",
         )
     return Distribution(

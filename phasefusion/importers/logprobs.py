@@ -44,6 +44,10 @@ from phasefusion.errors import DatasetError
 
 #: What rounding of single log-probabilities can add up to.
 _MASS_TOLERANCE = 1e-3
+#: What is left of 1 after rounding to the digits of a float32.
+_ROUNDING = 2.0**-23
+#: Spellings of a letter that a model has at least: without and with a space in front.
+_N_SPELLINGS = 2
 #: What tokenizers write for the blank in front of a token.
 _BLANKS = " \t\n\r▁ĠĊ"
 _IDS = ("custom_id", "question_id", "q_uid", "request_id", "id")
@@ -62,8 +66,11 @@ class LetterScores(Result):
     absent : str
         Letters that are not among the tokens given.
     bound : float
-        Greatest probability that an absent letter can have: that of the least likely
-        token given; 0 when all are there.
+        Greatest probability that an absent letter can have in all its spellings
+        together; 0 when all are there. None of them is likelier than the least likely
+        token given, and they have no more than what is left of 1. They are as many as
+        the letter with the most has among the tokens, and two at least, ``"A"`` and
+        ``" A"``.
     variants : tuple of str
         The tokens that were added up.
     """
@@ -75,7 +82,9 @@ class LetterScores(Result):
     variants: tuple[str, ...]
 
 
-def letter_scores(tokens: Mapping[str, float], n_options: int) -> LetterScores | None:
+def letter_scores(
+    tokens: Mapping[str, float], n_options: int, *, chosen: str | None = None
+) -> LetterScores | None:
     """Add the token variants of every letter: "A", " A", "▁A".
 
     Parameters
@@ -83,6 +92,9 @@ def letter_scores(tokens: Mapping[str, float], n_options: int) -> LetterScores |
     tokens : mapping of str to float
         Log-probability of every token that was given at the position, nats.
     n_options : int
+    chosen : str, optional
+        The token that stands there. Where it is the least likely one, the server may
+        have given it beside the most likely ones, and then it bounds nothing.
 
     Returns
     -------
@@ -99,6 +111,9 @@ def letter_scores(tokens: Mapping[str, float], n_options: int) -> LetterScores |
     >>> found = letter_scores({"A": -0.5, " A": -2.0, "▁B": -1.5, "The": -3.0}, 2)
     >>> [round(x, 4) for x in found.logprobs], round(found.option_mass, 4)
     ([-0.2986, -1.5], 0.965)
+    >>> found = letter_scores({"A": -0.5, " A": -2.0, "The": -3.0}, 2)
+    >>> found.absent, round(found.bound, 4)  # twice exp(-3), in "B" and in " B"
+    ('B', 0.0996)
     """
     groups: list[list[float]] = [[] for _ in range(n_options)]
     variants = []
@@ -124,14 +139,25 @@ def letter_scores(tokens: Mapping[str, float], n_options: int) -> LetterScores |
             "they must be natural logarithms of probabilities at one position"
         )
     absent = "".join(LETTERS[k] for k, group in enumerate(groups) if not group)
-    least = min(tokens.values())
     return LetterScores(
         logprobs=tuple(sums),
         option_mass=min(1.0, mass),
         absent=absent,
-        bound=math.exp(least) if absent else 0.0,
+        bound=_bound(tokens, chosen, max(map(len, groups))) if absent else 0.0,
         variants=tuple(variants),
     )
+
+
+def _bound(tokens: Mapping[str, float], chosen: str | None, n_spellings: int) -> float:
+    """Return the most that all spellings of a letter have that is not there."""
+    rest = max(1.0 - math.fsum(map(math.exp, tokens.values())), _ROUNDING)
+    least = min(tokens, key=tokens.__getitem__)
+    others = [value for name, value in tokens.items() if name != least]
+    if least != chosen:
+        others.append(tokens[least])
+    if not others:
+        return rest
+    return min(max(n_spellings, _N_SPELLINGS) * math.exp(min(others)), rest)
 
 
 def read_logprobs(path: Path, settings: Settings) -> Reading:

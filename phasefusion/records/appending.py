@@ -99,8 +99,8 @@ def lock(fd: int) -> bool:
     return True
 
 
-def lock_run(folder: Path) -> int:
-    """Take the lock of a run folder, which is made; return the file to close.
+class RunLock:
+    """The lock of a run folder, which is made, for this process alone.
 
     Raises
     ------
@@ -109,23 +109,57 @@ def lock_run(folder: Path) -> int:
     RecordError
         If another process is writing the run.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    fd = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
-    if not lock(fd):
-        owner = os.read(fd, 64).decode(errors="replace").strip()
-        os.close(fd)
-        raise RecordError(
-            f"{folder}: process {owner or 'unknown'} is writing this run; "
-            "wait for it to end, or choose another folder"
-        )
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-    return fd
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / LOCK_FILE
+        self._made = [
+            one for one in (self._path, *self._path.parents) if not os.path.lexists(one)
+        ]
+        self._fd = -1
+        while self._fd < 0:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            if not lock(self._fd):
+                owner = os.read(self._fd, 64).decode(errors="replace").strip()
+                self.release()
+                raise RecordError(
+                    f"{folder}: process {owner or 'unknown'} is writing this run; "
+                    "wait for it to end, or choose another folder"
+                )
+            if not self._is_there():
+                self.release()
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+
+    def _is_there(self) -> bool:
+        """Whether others would find what is locked: it can have been taken back."""
+        try:
+            return os.path.samestat(os.fstat(self._fd), os.stat(self._path))
+        except FileNotFoundError:
+            return False
+
+    def release(self) -> None:
+        """Let others write; safe to call twice."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def take_back(self) -> None:
+        """Release it, and leave no file or empty folder that was not there before."""
+        with contextlib.suppress(OSError):  # what has been written there stays
+            for one in self._made if self._fd >= 0 else ():
+                if one == self._path:
+                    one.unlink()
+                else:
+                    one.rmdir()
+        self.release()
 
 
 @contextlib.contextmanager
 def locked_run(folder: Path) -> Iterator[None]:
     """Keep others from writing a run folder, which is made.
+
+    After an error there is nothing in it, nor the folder, but what was written there.
 
     Raises
     ------
@@ -133,10 +167,12 @@ def locked_run(folder: Path) -> Iterator[None]:
         If another process is writing the run, or it cannot be written.
     """
     try:
-        fd = lock_run(folder)
+        lock = RunLock(folder)
     except OSError as error:
         raise RecordError(f"{folder}: cannot be written: {error}") from error
     try:
         yield
-    finally:
-        os.close(fd)
+    except BaseException:
+        lock.take_back()
+        raise
+    lock.release()

@@ -12,6 +12,7 @@ from typing import Any
 
 from phasefusion._results import Result
 from phasefusion.errors import RecordError
+from phasefusion.progress import Advance, Listener, follow
 from phasefusion.records import rules
 from phasefusion.records.files import (
     PASSES_FILE,
@@ -25,6 +26,7 @@ from phasefusion.records.lines import PassLines, Row, is_blank, parse_line
 
 #: Findings that are kept with their place; all are counted.
 LIMIT = 1000
+_MB = 1_000_000
 #: What must be the same in all passes of an item.
 _OF_ITEM = ("n_options", "gold", "video_id", "type", "same_options")
 
@@ -93,7 +95,11 @@ class CheckResult(Result):
         }
 
 
-def check(*paths: str | Path, limit: int = LIMIT) -> CheckResult:
+def check(
+    *paths: str | Path,
+    limit: int = LIMIT,
+    progress: bool | Listener | None = False,
+) -> CheckResult:
     """Check run folders and pass files against the schema and what it cannot say.
 
     Beside the types of VidMCQ-Flip v1 these are: a permutation as order; lengths;
@@ -110,6 +116,9 @@ def check(*paths: str | Path, limit: int = LIMIT) -> CheckResult:
         Run folders, or ``passes.jsonl`` files.
     limit : int, default 1000
         Findings to keep; the others are counted.
+    progress : bool, callable or None, default False
+        None shows how far it is on a terminal, and elsewhere a line on stderr every
+        half minute; a callable gets MB done, MB in all, and the file.
 
     Returns
     -------
@@ -133,8 +142,11 @@ def check(*paths: str | Path, limit: int = LIMIT) -> CheckResult:
     'benchmark'
     """
     found = _Found(limit)
-    for path in map(Path, paths):
-        _check_one(path, found)
+    sizes = [_size_mb(Path(path)) for path in paths]
+    total = sum(sizes)
+    with follow(total, 0, progress if total else False, unit="MB") as advance:
+        for path, size_mb in zip(map(Path, paths), sizes, strict=True):
+            _check_one(path, found, _Steps(advance, path.name, size_mb))
     return CheckResult(
         tuple(found.kept),
         dict(sorted(found.counts.items())),
@@ -158,7 +170,28 @@ class _Found:
             self.kept.append(Finding(str(file), line, name, kind, message))
 
 
-def _check_one(path: Path, found: _Found) -> None:
+def _size_mb(path: Path) -> int:
+    file = passes_path(path)
+    return file.stat().st_size // _MB if file.is_file() else 0
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Says how many MB of a file are done, and no more than it has."""
+
+    advance: Advance
+    name: str
+    size_mb: int
+    done_mb: int = 0
+
+    def to(self, n_bytes: int) -> None:
+        step_mb = min(n_bytes // _MB, self.size_mb) - self.done_mb
+        if step_mb > 0:
+            self.done_mb += step_mb
+            self.advance(step_mb, self.name)
+
+
+def _check_one(path: Path, found: _Found, steps: _Steps) -> None:
     arms: Sequence[Mapping[str, Any]] = ()
     if path.is_dir():
         arms = _check_run(path, found)
@@ -173,6 +206,7 @@ def _check_one(path: Path, found: _Found) -> None:
             for n, line in enumerate(block, number):
                 if not is_blank(line):
                     checker.add(n, line)
+            steps.to(lines.whole_bytes)
     except RecordError as error:  # a line too long: nothing after it can be read
         place = re.search(r", line (\d+): (.*)", str(error))
         number = int(place[1]) if place else 0

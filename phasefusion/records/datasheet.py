@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion import _markdown
 from phasefusion._whole import replace_file
 from phasefusion._wording import counted, unwritten
 from phasefusion.errors import RecordError
@@ -359,13 +360,14 @@ def _run_sections(run: Mapping[str, Any]) -> list[str]:
     absent = run["absent_passes"]
     file = run["file"]
     lines = [
-        f"\n## {run['run']}\n",
+        f"\n## {_markdown.inline(run['run'])}\n",
         f"{run['passes']} passes of {run['items']} questions about {run['videos']} "
         f"videos; {run['with_gold']} questions have a right answer.",
         f"{run['missing_passes']} passes are recorded as missing; {absent['absent']} "
         f"that others of their kind have are not recorded, of "
         f"{absent['items_that_lack']} questions.",
-        f"\n`{file['name']}`, {file['bytes']} bytes, SHA-256 `{file['sha256']}`.",
+        f"\n{_markdown.code(file['name'])}, {file['bytes']} bytes, SHA-256 "
+        f"`{file['sha256']}`.",
     ]
     for title, key in (
         ("Benchmarks", "by_benchmark"),
@@ -391,11 +393,11 @@ def _run_sections(run: Mapping[str, Any]) -> list[str]:
 def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     columns = list(rows[0])
     lines = [
-        "| " + " | ".join(name.replace("_", " ") for name in columns) + " |",
+        _markdown.row(name.replace("_", " ") for name in columns),
         "|" + "---|" * len(columns),
     ]
-    for row in rows[:_MAX_ROWS]:
-        lines.append("| " + " | ".join(_cell(row[name]) for name in columns) + " |")
+    for one in rows[:_MAX_ROWS]:
+        lines.append(_markdown.row(_text(one[name]) for name in columns))
     if len(rows) > _MAX_ROWS:
         lines.append(f"\n{len(rows) - _MAX_ROWS} more are in the JSON form.")
     return lines
@@ -407,17 +409,16 @@ def _made_lines(made: Mapping[str, Any]) -> list[str]:
         facts |= {f"{part}: {name}": value for name, value in made[part].items()}
     names = "questions started source merged_from same_scorer anonymous".split()
     facts |= {name: made[name] for name in names if made[name]}
-    return [f"- {_cell(name)}: {_cell(value)}" for name, value in facts.items()]
+    return [
+        f"- {_markdown.inline(f'{name}: {_text(value)}')}"
+        for name, value in facts.items()
+    ]
 
 
-def _cell(value: Any) -> str:
-    """Show a value inside a table cell, and no markup of it."""
+def _text(value: Any) -> str:
+    """Show a value as a text."""
     if value is None:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    text = value if isinstance(value, str) else _json.dumps(value).decode()
-    text = " ".join(text.split())
-    for mark in ("\\", "|", "<", "`", "*"):
-        text = text.replace(mark, "&lt;" if mark == "<" else "\\" + mark)
-    return text
+    return value if isinstance(value, str) else _json.dumps(value).decode()

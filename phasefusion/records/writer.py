@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from phasefusion._checks import warn
 from phasefusion._wording import counted, encodable, unwritten
 from phasefusion.errors import RecordError, RecordWarning
 from phasefusion.records import _json
-from phasefusion.records.appending import Appender, lock_run
+from phasefusion.records.appending import Appender, RunLock
 from phasefusion.records.files import (
     FORMAT,
     LOCK_FILE,
@@ -88,17 +87,23 @@ class RunWriter(Appender):
         self.reason = ""
         self._fsync_every_s = fsync_every_s
         self._last_fsync_s = time.monotonic()
-        self._lock_fd = -1
         try:
-            self._lock_fd = lock_run(self.folder)
+            self._lock = RunLock(self.folder)
+        except OSError as error:
+            raise RecordError(unwritten(self.folder, error)) from error
+        try:
             self._open_run(description)
             self._open_passes()
         except OSError as error:
-            self.close()
+            self._give_up()
             raise RecordError(unwritten(self.folder, error)) from error
         except BaseException:
-            self.close()
+            self._give_up()
             raise
+
+    def _give_up(self) -> None:
+        super().close()
+        self._lock.take_back()
 
     def _open_run(self, description: Mapping[str, Any]) -> None:
         """Write run.json, or compare with the one of the run that is continued."""
@@ -189,6 +194,4 @@ class RunWriter(Appender):
     def close(self) -> None:
         """Force everything to disk and let others write; safe to call twice."""
         super().close()
-        lock_fd, self._lock_fd = self._lock_fd, -1
-        if lock_fd >= 0:
-            os.close(lock_fd)
+        self._lock.release()

@@ -39,22 +39,23 @@ def found_anchors(
     Returns
     -------
     dict or None
-        "windows" (a list of "video", "questions", "kind", "time_s", "frame", "window",
-        "why", "tried", and "wanted_frames", those of all phases together), and
-        "methods" (by kind, how often it was "found", "failed" and "not asked", and the
-        "reasons" of failures) and "by_kind" (a table of stability by method); None for
-        runs without anchors.
+        "windows" (a list of "benchmark", "video", "questions", "kind", "time_s",
+        "frame", "window", "why", "tried", and "wanted_frames", those of all phases
+        together), "methods" (by kind, how often it was "found", "failed" and "not
+        asked", and the "reasons" of failures) and "by_kind" (a table of stability by
+        method); None for runs without anchors.
     """
-    found: dict[tuple[str, bytes], dict[str, Any]] = {}
-    asked: dict[tuple[str, bytes], set[tuple[str, str]]] = {}
+    found: dict[tuple[str, str, bytes], dict[str, Any]] = {}
+    asked: dict[tuple[str, str, bytes], set[tuple[str, str]]] = {}
     for one in rows_with(folder, "anchor"):
         anchor = one.get("anchor")
         if not isinstance(anchor, Mapping) or "tried" not in anchor:
             continue
-        video = str(one.get("video_id") or one["question_id"])
-        key = video, orjson.dumps(anchor, option=orjson.OPT_SORT_KEYS)
+        benchmark, video = one["benchmark"], one.get("video_id") or one["question_id"]
+        names = {"benchmark": benchmark, "video": video}
+        key = benchmark, video, orjson.dumps(anchor, option=orjson.OPT_SORT_KEYS)
         wanted = int(one["budget"] or 0) * int(one["n_phases"])
-        found.setdefault(key, {"video": video, **anchor, "wanted_frames": wanted})
+        found.setdefault(key, {**names, **anchor, "wanted_frames": wanted})
         asked.setdefault(key, set()).add((one["benchmark"], one["question_id"]))
     if not found:
         return None

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from phasefusion.importers.analysis import (
     ArmTable,
     Row,
@@ -77,9 +80,9 @@ def _arm(table: ArmTable, j: int) -> Numbers:
     known = (table.gold >= 0) & table.asked[:, j]
     right = table.answers[known, j] == table.gold[known]
     answered = table.answers[known, j] >= 0
-    videos = [v or "" for v, use in zip(table.videos, known, strict=True) if use]
-    named = all(videos)
-    mean = clustered_mean(right.astype(float), videos if named else None)
+    named = all(video for video, use in zip(table.videos, known, strict=True) if use)
+    videos = _clusters(table)[known] if named else None
+    mean = clustered_mean(right.astype(float), videos, limits=(0.0, 1.0))
     return {
         "budget": table.budgets[j],
         "accuracy": _proportion(accuracy(right)),
@@ -89,6 +92,14 @@ def _arm(table: ArmTable, j: int) -> Numbers:
         "se_by_video": mean.se if named else math.nan,
         "videos": mean.n_clusters if named else 0,
     }
+
+
+def _clusters(table: ArmTable) -> NDArray[np.int64]:
+    """Label the videos, which are told apart by benchmark and id."""
+    names: dict[tuple[str, str | None], int] = {}
+    pairs = zip(table.items, table.videos, strict=True)
+    keys = ((benchmark, video) for (benchmark, _), video in pairs)
+    return np.array([names.setdefault(key, len(names)) for key in keys], np.int64)
 
 
 def _pair(table: ArmTable, i: int, j: int) -> Numbers:

@@ -90,6 +90,26 @@ def cluster_name(
     return info.benchmark, "question", info.question_id
 
 
+def cluster_labels(
+    infos: Iterable[ItemInfo], by: Literal["question", "video"]
+) -> NDArray[np.int64]:
+    """Label the clusters of items, as `cluster_name` tells them apart.
+
+    Parameters
+    ----------
+    infos : iterable of ItemInfo
+    by : {"question", "video"}
+
+    Returns
+    -------
+    ndarray, shape (n,), int64
+        From 0, as they come.
+    """
+    numbers: dict[tuple[str, str, str], int] = {}
+    names = (cluster_name(info, by) for info in infos)
+    return np.array([numbers.setdefault(one, len(numbers)) for one in names], np.int64)
+
+
 def choose_cluster(
     infos: Iterable[ItemInfo], cluster: Cluster
 ) -> Literal["question", "video"]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from phasefusion import _markdown
 from phasefusion.report.headline import headline
 from phasefusion.report.sections import TEXT_COLUMNS, sections
 
@@ -32,7 +33,8 @@ def _render(template: str, numbers: Mapping[str, Any], *, escape: bool) -> str:
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["cell"] = _cell
+    environment.filters["inline"] = _markdown.inline
+    environment.filters["row"] = _markdown.row
     card = {name: value for name, value in numbers["card"].items() if name != "text"}
     return environment.get_template(template).render(
         protocol=numbers["protocol"],
@@ -42,8 +44,3 @@ def _render(template: str, numbers: Mapping[str, Any], *, escape: bool) -> str:
         card_text=numbers["card"]["text"],
         card=orjson.dumps(card, option=orjson.OPT_INDENT_2).decode(),
     )
-
-
-def _cell(text: str) -> str:
-    """Keep a text inside its table cell."""
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")

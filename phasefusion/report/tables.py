@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from phasefusion import _markdown
 from phasefusion.report.sections import Section
 
 if TYPE_CHECKING:
@@ -43,17 +44,18 @@ def rich(
 
 def markdown(title: str, lines: Sequence[str], sections: Sequence[Section]) -> str:
     """Write them as Markdown."""
-    parts = [f"# {_inline(title)}", ""]
-    parts += [f"- {_inline(line)}" for line in lines]
+    parts = [f"# {_markdown.inline(title)}", ""]
+    parts += [f"- {_markdown.inline(line)}" for line in lines]
     for section in sections:
         rules = [
             "---" if _is_text(i, column) else "---:"
             for i, column in enumerate(section.columns)
         ]
-        parts += ["", f"## {section.title}", ""]
-        parts += [_row(section.columns), _row(rules), *map(_row, section.rows)]
+        parts += ["", f"## {_markdown.inline(section.title)}", ""]
+        parts += [_markdown.row(section.columns), f"| {' | '.join(rules)} |"]
+        parts += map(_markdown.row, section.rows)
         if section.note:
-            parts += ["", section.note]
+            parts += ["", _markdown.inline(section.note)]
     return "\n".join(parts) + "\n"
 
 
@@ -85,17 +87,3 @@ def html(title: str, lines: Sequence[str], sections: Sequence[Section]) -> str:
 
 def _is_text(place: int, column: str) -> bool:
     return place == 0 or column in (*_TEXT, *_CHANGE)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "".join(f"| {_cell(cell)} " for cell in cells) + "|"
-
-
-def _cell(text: str) -> str:
-    """Keep a text inside its table cell, and what a model wrote from being markup."""
-    flat = " ".join(text.split())
-    return _inline(flat).replace("|", "\\|")
-
-
-def _inline(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("<", "&lt;").replace("`", "\\`")

@@ -19,15 +19,21 @@ def incomplete_videos(folder: Path) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        By name of the video.
+        "benchmark", "video", "questions" and "reason", by benchmark and video.
     """
-    found: dict[str, tuple[str, set[tuple[str, str]]]] = {}
+    found: dict[tuple[str, str], tuple[str, set[str]]] = {}
     for one in rows_with(folder, "video_problem"):
         if one.get("video_problem"):
             name = str(one.get("video_id") or one["question_id"])
-            _, questions = found.setdefault(name, (one["video_problem"], set()))
-            questions.add((one["benchmark"], one["question_id"]))
+            key = str(one["benchmark"]), name
+            _, questions = found.setdefault(key, (one["video_problem"], set()))
+            questions.add(one["question_id"])
     return [
-        {"video": name, "questions": len(questions), "reason": reason}
-        for name, (reason, questions) in sorted(found.items())
+        {
+            "benchmark": benchmark,
+            "video": name,
+            "questions": len(questions),
+            "reason": reason,
+        }
+        for (benchmark, name), (reason, questions) in sorted(found.items())
     ]

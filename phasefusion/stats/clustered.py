@@ -106,7 +106,7 @@ def clustered_proportion(
 ) -> ClusteredProportion:
     """Share of items with a property, when items come in clusters.
 
-    Near 0 and 1, where the interval of `clustered_mean` may leave [0, 1].
+    Near 0 and 1, where the t interval of `clustered_mean` is cut off and too short.
 
     Parameters
     ----------
@@ -147,7 +147,9 @@ def clustered_proportion(
             f"design_effect must be > 0 and finite, it is {design_effect}"
         )
     given = indicator(values, "values")
-    made = clustered_mean(given, cluster, confidence_level=confidence_level)
+    made = clustered_mean(
+        given, cluster, confidence_level=confidence_level, limits=(0.0, 1.0)
+    )
     k = 0 if not made.n else round(made.mean * made.n)
     interval = effective_interval(
         made.mean,

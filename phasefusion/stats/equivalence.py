@@ -30,12 +30,14 @@ class ClusteredMean(Result):
         fewer than two clusters. 0 where no cluster differs from the mean: that is what
         the formula gives, and no measure of what is not known.
     low, high : float
-        Two-sided interval from the t distribution with G - 1 degrees of freedom. Where
-        se is 0 it is the exact one of `limits`, and NaN without them.
+        Two-sided interval from the t distribution with G - 1 degrees of freedom, cut
+        off at `limits`: a share is not above 1, a difference of shares not below -1.
+        Where se is 0 it is the exact one of `limits`, and NaN without them.
     pvalue : float
         Two-sided, of the mean being 0, from the same distribution (or the exact one).
     low_z, high_z : float
-        Interval from the normal distribution; NaN where se is 0.
+        Interval from the normal distribution, cut off in the same way; NaN where se is
+        0.
     se_iid : float
         As if items were independent (ddof 1).
     se_cr0 : float
@@ -85,6 +87,15 @@ class ClusteredMean(Result):
         if self.limits is None:
             return "no interval: nothing varies"
         return f"exact for values in [{self.limits[0]:g}, {self.limits[1]:g}]"
+
+    @property
+    def half_width(self) -> float:
+        """Half of the t interval as it is before limits; NaN where se is 0."""
+        from scipy.special import stdtrit
+
+        if self.degenerate or math.isnan(self.se):
+            return float("nan")
+        return -float(stdtrit(self.df, (1.0 - self.confidence_level) / 2.0)) * self.se
 
     def below(self, bound: float) -> float:
         """P-value of the mean being at or above a bound: small shows it is below."""
@@ -186,10 +197,11 @@ def clustered_mean(
     confidence_level : float, default 0.95
     limits : (least, greatest), optional
         What an item can have at all: (-1, 1) for differences of two arms, (0, 1) for a
-        rate. They are used where the standard error is 0, as when two arms agree on
-        every item: the interval is then that of a share of clusters that are not alike,
-        of which none was seen (Clopper and Pearson's). Without them nothing is known
-        there, and the interval is NaN.
+        rate. No mean lies beyond them, so intervals are cut off there; tests do not
+        change. Where the standard error is 0, as when two arms agree on every item, the
+        interval is that of a share of clusters that are not alike, of which none was
+        seen (Clopper and Pearson's). Without them nothing is known there, and the
+        interval is NaN.
 
     Returns
     -------
@@ -216,6 +228,11 @@ def clustered_mean(
 
     >>> clustered_mean([0] * 60, limits=(-1, 1)).high.__round__(4)
     0.0596
+
+    Where the t interval goes beyond what a share can be:
+
+    >>> clustered_mean([1, 1, 0], limits=(0, 1)).high
+    1.0
     """
     from scipy.special import ndtri, stdtr, stdtrit
 
@@ -255,8 +272,9 @@ def clustered_mean(
         df = n_clusters - 1
         se = math.sqrt(n_clusters / df) * se_cr0
         half, half_z = (-float(q) * se for q in (stdtrit(df, tail), ndtri(tail)))
-        low, high = mean - half, mean + half
-        low_z, high_z = mean - half_z, mean + half_z
+        least, greatest = map(float, limits or (-math.inf, math.inf))
+        low, low_z = (max(least, mean - one) for one in (half, half_z))
+        high, high_z = (min(greatest, mean + one) for one in (half, half_z))
         pvalue = 2.0 * float(stdtr(df, -abs(mean / se)))
     return ClusteredMean(
         mean,
@@ -482,7 +500,7 @@ def implied_error(
     Parameters
     ----------
     low, high : float
-        The interval, low < high.
+        The interval, low < high; not one that was cut off at a limit.
     confidence_level : float, default 0.95
     df : int, optional
         Degrees of freedom of the t distribution behind it; the normal one by default.

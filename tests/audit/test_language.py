@@ -343,6 +343,14 @@ def test_distributions():
     assert run("binomial_cdf(-1, 10, 0.5)") == 0
     assert run("binomial_pmf(3, 10, 0.5)") == pytest.approx(120 / 1024)
     assert run("binomial_pmf(11, 10, 0.5)") == 0
+    assert run("binomial_pmf(0, 3, 0)") == run("binomial_pmf(3, 3, 1)") == 1
+    assert run("binomial_pmf(1, 3, 0)") == run("binomial_pmf(2, 3, 1)") == 0
+    n = 5 * 10**6  # the chance of n heads in 2 n throws, by Stirling's series
+    middle = math.exp(-1 / (8 * n)) / math.sqrt(math.pi * n)
+    found = run(f"binomial_pmf({n}, {2 * n}, 0.5)")
+    assert found == pytest.approx(middle, rel=1e-10)
+    cdf = run(f"binomial_cdf({n}, {2 * n}, 0.5)")
+    assert cdf == pytest.approx(0.5 + middle / 2, rel=1e-11)
     assert run("normal_cdf(normal_quantile(0.95))") == pytest.approx(0.95)
     assert run("t_quantile(0.95, 580)") == pytest.approx(1.825 / 1.1077490560051162)
     assert run("correlation_p(0.125, 1797)") == pytest.approx(1.0604126e-07)

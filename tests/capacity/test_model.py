@@ -39,7 +39,9 @@ TRUE = CostModel(
 )
 ARMS = {"phase": ArmLoad(3, 8), "union": ArmLoad(1, 24), "single": ArmLoad(1, 8)}
 ARMS["dense"] = ArmLoad(1, 32)
-VIDEOS = {f"v{i}": VideoFacts(100 * (i + 1), (0.3, 0.9)[i % 2]) for i in range(6)}
+VIDEOS = {
+    ("b", f"v{i}"): VideoFacts(100 * (i + 1), (0.3, 0.9)[i % 2]) for i in range(6)
+}
 
 
 def write_run(folder, model, *, reuse=True, noise=0.0, together=False):
@@ -49,7 +51,7 @@ def write_run(folder, model, *, reuse=True, noise=0.0, together=False):
     """
     rng = np.random.default_rng(0)
     rows = []
-    for i, (name, video) in enumerate(VIDEOS.items()):
+    for i, ((_, name), video) in enumerate(VIDEOS.items()):
         n_options = [2 + (i + q) % 4 for q in range(3)]
         all_orders = [np.unique(shared(k, 10), axis=0) for k in n_options]
         for q, (k, orders) in enumerate(zip(n_options, all_orders, strict=True)):
@@ -113,6 +115,18 @@ def test_costs_are_found_again(tmp_path):
             assert found.prefix_s(load) + found.orders_s(load, m) == pytest.approx(
                 wanted, rel=1e-3
             )
+
+
+def test_videos_of_two_benchmarks_with_one_id_are_two(tmp_path):
+    run, other = write_run(tmp_path / "run", TRUE), write_run(tmp_path / "b", TRUE)
+    text = (other / "passes.jsonl").read_text()
+    with (run / "passes.jsonl").open("a") as file:
+        file.write(text.replace('"benchmark": "b"', '"benchmark": "c"'))
+    others = {("c", name): facts for (_, name), facts in VIDEOS.items()}
+    found, alone = fit(run, videos=VIDEOS | others), fit(other, videos=VIDEOS)
+    assert found.open_s == pytest.approx(alone.open_s)
+    assert found.decode_s == pytest.approx(alone.decode_s)
+    assert found.n_calls == 2 * alone.n_calls
 
 
 def test_as_many_costs_as_kinds_of_calls_check_nothing(tmp_path):

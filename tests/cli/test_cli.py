@@ -138,7 +138,7 @@ def test_other_protocols(call, tmp_path, protocol, scored):
         (["frames", "clip0.mp4", "--origin", "2"], "origin"),
         (
             ["frames", "clip0.mp4", "-b", "1000000000"],
-            "clip0.mp4: 3000000000 frames of 64x48 take 25749.2 GiB; the limit is",
+            "3 rows of 1000000000 pictures of 160x120 pixels make a sheet of",
         ),
         (["frames", "clip0.mp4", "--width", "1"], "width_px must be 16"),
         (["samplers", "--frames", "0"], "n_frames"),

@@ -8,7 +8,8 @@ import pytest
 from pixel_scorer import make_clip
 
 from phasefusion import PhaseGrid, read_clip, resize
-from phasefusion.contact import contact_sheet, write_png
+from phasefusion._video_fit import Fit
+from phasefusion.contact import contact_sheet, picture_size, write_png
 from phasefusion.errors import FrameError
 
 RED = (230, 40, 40)
@@ -130,3 +131,23 @@ def test_sheet_is_bounded(tmp_path):
     clip = read_clip(tmp_path / "clip.mp4", PhaseGrid(8, 5))
     with pytest.raises(FrameError, match=r"of \d+x\d+ pixels, more than 2\*\*28"):
         contact_sheet(clip, width_px=4096)
+
+
+@pytest.mark.parametrize("width", [16, 37, 160])
+def test_frames_read_at_the_size_of_a_picture_make_the_same_sheet(tmp_path, width):
+    make_clip(tmp_path / "clip.mp4", 40)
+    path, grid = tmp_path / "clip.mp4", PhaseGrid(4, 3)
+    whole = contact_sheet(read_clip(path, grid), width_px=width)
+    small = read_clip(path, grid, size=picture_size(3, width))
+    assert small.frames.shape[3] == width
+    assert np.array_equal(contact_sheet(small, width_px=width), whole)
+
+
+def test_a_sheet_that_is_too_large_is_refused_before_frames_are_read(
+    tmp_path, monkeypatch
+):
+    make_clip(tmp_path / "clip.mp4", 4)
+    monkeypatch.setattr(Fit, "read", None)
+    size = picture_size(1000, 160)
+    with pytest.raises(FrameError, match=r"1000 rows of 4000 .* fewer frames \(about"):
+        read_clip(tmp_path / "clip.mp4", PhaseGrid(4000, 1000), size=size)

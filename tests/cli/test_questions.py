@@ -201,4 +201,9 @@ def test_subtitles_that_are_not_there_are_said(call, folder, tmp_path):
     row = {"question_id": "a", "video": str(folder / "clip0.mp4"), "question": "?"}
     row |= {"options": ["x", "y"], "subtitles": "gone.srt"}
     (tmp_path / "q.json").write_text(json.dumps([row]))
-    assert "no subtitles (1)" in call("questions", tmp_path / "q.json")[1]
+    code, _, error = call("questions", tmp_path / "q.json")
+    assert code == 2
+    assert "1 subtitle files of q are missing: 1 (gone.srt)" in error
+    kept = call("questions", tmp_path / "q.json", "--missing-videos", "keep")
+    assert kept[0] == 0
+    assert "missing subtitles (1)" in kept[1]

@@ -225,6 +225,19 @@ def test_a_margin_that_cannot_be_certified_is_said(pair):
     assert "not certifiable" not in " ".join(compare(a, b, margin=0.4).notices)
 
 
+def test_an_interval_that_is_cut_off_is_not_taken_for_a_short_one(tmp_path):
+    """Of three items A has two that B has not: t reaches beyond 100 points."""
+    a = write_run(tmp_path / "a", [answer(f"q{i}", 0) for i in range(3)])
+    b = write_run(tmp_path / "b", [answer(f"q{i}", int(i > 0)) for i in range(3)])
+    made = compare(a, b, margin=0.8)
+    mean = made.outcome.tost.mean
+    assert mean.high == made.outcome.difference.high == 1.0
+    assert mean.high - mean.low < 2 * 0.8 < 2 * mean.half_width
+    assert "equivalence within 80.00 points is not certifiable" in " ".join(
+        made.notices
+    )
+
+
 def test_published_sample_is_not_certifiable(tmp_path):
     """446 pairs, 5 more right in A, 13.9 % discordant: +1.12 points."""
     outcomes = [(0, 1)] * 34 + [(1, 0)] * 29 + [(0, 0)] * 250 + [(1, 1)] * 133

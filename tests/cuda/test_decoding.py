@@ -161,6 +161,15 @@ def test_a_turn_that_moves_chroma_makes_rgb_first(gpu, clip, tmp_path, turns, mi
     same_both_ways(path, [3, 1], planar=(turns, mirrored) in STAYING)
 
 
+def assert_held_once(gpu, n_calls, n_sizes):
+    """Page-locked memory is made for a call, not for a chunk, and nothing stays."""
+    n_made = gpu.calls("cuMemAllocHost_v2")
+    assert n_calls <= n_made <= n_calls * n_sizes
+    assert gpu.calls("cuMemFreeHost") == n_made
+    assert gpu.calls("cuStreamCreate") <= n_calls + 1  # and the one of the device
+    assert gpu.calls("cuMemcpyHtoDAsync_v2") > 10 * n_calls  # chunks
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("n_held", [1, 4])
 def test_chunks(gpu, clip, monkeypatch, threads, n_held):
@@ -183,7 +192,7 @@ def test_chunks(gpu, clip, monkeypatch, threads, n_held):
         assert np.array_equal(video.read(repeated, size=SIZE, device="cuda"), same)
         assert not len(video.read([], size=SIZE, device="cuda"))
         assert video.read_planes([]).y.shape == (0, 96, 160)
-    assert gpu.calls("cuMemAllocHost_v2") > 0  # by page-locked memory
+    assert_held_once(gpu, n_calls=2, n_sizes=2)
     names = {name for name, _ in gpu.launches()}
     assert names == {"pf_tiled"}
     assert all(stream for _, stream in gpu.launches())  # on streams of their own
@@ -292,7 +301,7 @@ def test_memory_that_runs_out_in_between(gpu, clip, monkeypatch):
     indices = list(range(12))
     with Video(clip("h264.mp4"), threads=2) as video:
         same = video.read(indices, size=SIZE)
-        monkeypatch.setenv("CUEMU_FAIL", "cuMemAllocHost_v2:3:2")
+        monkeypatch.setenv("CUEMU_FAIL", "cuMemcpyHtoDAsync_v2:3:2")
         gpu.reset()
         with pytest.raises(DeviceMemoryError, match="does not fit"):
             video.read(indices, size=SIZE, device="cuda")

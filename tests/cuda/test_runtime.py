@@ -251,6 +251,54 @@ def test_threads_share_a_device(gpu):
         assert np.array_equal(got, frames.resize(FRAMES, size))
 
 
+def test_memory_for_frames_stays_for_as_long_as_it_is_held(gpu, monkeypatch):
+    run()
+    before, n_made = gpu.live_allocations, gpu.calls("cuMemAllocHost_v2")
+    assert gpu.calls("cuMemFreeHost") == n_made == 1  # each call has its own
+    with runtime.held(0):
+        with runtime.held(0):
+            assert np.array_equal(run(), EXACT)
+            there = gpu.live_allocations
+            assert there > before
+        assert np.array_equal(run(), EXACT)  # held by the outer one still
+        assert gpu.live_allocations == there
+        assert gpu.calls("cuMemAllocHost_v2") == n_made + 1
+        cuda.resize(np.repeat(FRAMES, 9, 0), (8, 10))  # more room
+        assert gpu.calls("cuMemAllocHost_v2") == n_made + 2
+        assert gpu.live_allocations <= there + 1  # a table of these sizes
+        monkeypatch.setenv("CUEMU_FAIL", "cuLaunchKernel:1:400")
+        gpu.reset()
+        with pytest.raises(DeviceError, match="cuLaunchKernel"):
+            run()
+        monkeypatch.delenv("CUEMU_FAIL")
+        assert np.array_equal(run(), EXACT)
+    assert gpu.live_allocations <= before + 1
+    with pytest.raises(BackendUnavailableError), runtime.held(99):
+        pass
+
+
+def _release_in_child(queue, held):
+    held.__exit__(None, None, None)
+    queue.put("released")
+
+
+@pytest.mark.skipif("PHASEFUSION_UNDER_ASAN" in os.environ, reason="forks under ASan")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_frees_nothing_of_its_parent(gpu):
+    held = runtime.held(0)
+    with held:
+        run()
+        n_freed = gpu.calls("cuMemFreeHost")
+        context = multiprocessing.get_context("fork")
+        queue = context.Queue()
+        child = context.Process(target=_release_in_child, args=(queue, held))
+        child.start()
+        assert queue.get(timeout=60) == "released"
+        child.join()
+        assert np.array_equal(run(), EXACT)
+        assert gpu.calls("cuMemFreeHost") == n_freed
+
+
 def test_import_starts_nothing():
     code = (
         "import phasefusion, phasefusion.cuda, sys;"

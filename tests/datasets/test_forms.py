@@ -350,7 +350,7 @@ class TestLongVideoBench:
         }
         assert item.extra["position"] == [128, 256]
         assert item.start is item.end is None
-        assert item.subtitles is None
+        assert item.subtitles.path.endswith("/86Cxy_en.json")  # not there, and counted
 
     def test_test_split_has_no_gold(self):
         row = {k: v for k, v in LONG_ROW.items() if k != "correct_choice"}

@@ -335,6 +335,10 @@ def test_contradictions_of_shards_are_named(questions, tmp_path):
     with pytest.raises(RecordError, match=r"(?s)contradict each other.*answer"):
         merge_shards(folders, tmp_path / "out")
     assert not (tmp_path / "out" / "passes.jsonl").exists()
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(RecordError, match="contradict"):
+        merge_shards(folders, tmp_path / "deep" / "out")
+    assert not (tmp_path / "deep").exists()
 
 
 def command(*words, **environ):

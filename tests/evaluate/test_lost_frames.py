@@ -53,7 +53,12 @@ def test_passes_say_what_is_lost_and_the_report_counts_them(questions, tmp_path)
     assert said["half-part"] == said["half"]
     report = run.report()
     assert report.numbers["items"]["incomplete_videos"] == [
-        {"video": "half", "questions": 2, "reason": said["half"]}
+        {
+            "benchmark": "q",
+            "video": "half",
+            "questions": 2,
+            "reason": said["half"],
+        }
     ]
     line = "2 questions are about 1 video of which a part is lost"
     assert line in report.to_markdown()

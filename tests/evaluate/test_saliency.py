@@ -181,6 +181,10 @@ def test_methods_and_ids(run, scorer):
         assert (row["emptied"] is None) == (row["replace"] != "mean")
 
 
+def name_of(line):
+    return f"{line.get('benchmark', 'questions')}/{line['question_id']}"
+
+
 def test_a_video_that_is_another_one(run, scorer, tmp_path):
     lines = shipped_questions()[:LIMIT]
     clips = tinyvlm.questions_path().parent
@@ -200,14 +204,14 @@ def test_a_video_that_is_another_one(run, scorer, tmp_path):
     described["questions"].pop("items")  # which would know that videos are others
     (run / "run.json").write_text(json.dumps(described))
     done = explain(run, scorer, questions=questions)
-    assert list(done.skipped) == [first["question_id"]]
-    assert "gone.mp4" in done.skipped[first["question_id"]]
+    assert list(done.skipped) == [name_of(first)]
+    assert "gone.mp4" in done.skipped[name_of(first)]
     assert done.n_lines == 4 * len(others)
     others[0]["video"] = str(longer)
     questions.write_text("".join(json.dumps(line) + "\n" for line in lines))
     (run / SALIENCY_FILE).unlink()
     done = explain(run, scorer, questions=questions)
-    assert "other frames" in done.skipped[others[0]["question_id"]]
+    assert "other frames" in done.skipped[name_of(others[0])]
 
 
 def test_refused(run, scorer, tmp_path):

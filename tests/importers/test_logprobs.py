@@ -98,7 +98,8 @@ def test_absent_letters_are_said(write, take):
     report, (row,) = take(file)
     assert row["logprobs"][2] is None
     found = report.finding("letters absent")
-    assert found.examples == (f"q1: C <= {math.exp(-3.0):.2g}",)
+    rest = 1 - math.exp(-0.1) - math.exp(-3.0)
+    assert found.examples == (f"q1: C <= {rest:.2g}",)
     with pytest.raises(DatasetError, match="letters C are not among the 2 tokens"):
         take(file, strict=True)
 
@@ -190,6 +191,51 @@ def test_variants():
     assert found.absent == "B"
     assert found.logprobs[1] == -math.inf
     assert letter_scores({"C": -1.0}, 2) is None
+
+
+class TestTheBoundOfAnAbsentLetter:
+    def bound(self, tokens, chosen=None, n=2):
+        return letter_scores(tokens, n, chosen=chosen).bound
+
+    def test_is_of_both_its_spellings(self):
+        """One of " B" and "B" alone would be 0.02, and B can have 0.04."""
+        tokens = {"A": math.log(0.8), "x": math.log(0.02)}
+        assert self.bound(tokens) == pytest.approx(0.04)
+
+    def test_is_of_as_many_as_another_letter_has(self):
+        given = {"A": 0.5, " A": 0.1, "\nA": 0.05, "x": 0.01}
+        tokens = {name: math.log(p) for name, p in given.items()}
+        assert self.bound(tokens) == pytest.approx(0.03)
+
+    def test_is_no_more_than_what_is_left(self):
+        tokens = {"A": math.log(0.9), "x": math.log(0.09)}
+        assert self.bound(tokens) == pytest.approx(0.01)
+        assert self.bound({"A": -1e-9}) == 2.0**-23
+
+    def test_is_not_that_of_a_token_that_was_drawn(self):
+        """The server gives the token that it drew beside the most likely ones."""
+        tokens = {"A": math.log(0.6), "x": math.log(0.1), "A.": math.log(1e-6)}
+        assert self.bound(tokens, "A.") == pytest.approx(0.2)
+        assert self.bound(tokens, "A") == pytest.approx(2e-6)
+        assert self.bound({"A": math.log(0.6)}, "A") == pytest.approx(0.4)
+
+    def test_comes_from_the_token_at_the_answer(self, write, take):
+        tokens = [("A", {"A": math.log(0.05), "B": math.log(0.6), "x": math.log(0.1)})]
+        report, _ = take(write("o.jsonl", [ROW | chat("A", tokens)]))
+        assert report.finding("letters absent").examples == ("q1: C <= 0.2",)
+
+    @given(st.lists(st.floats(0.01, 1), min_size=5, max_size=9), st.integers(1, 8))
+    def test_holds_for_every_distribution(self, weights, k):
+        """The most likely k of all tokens are given, whichever they are."""
+        names = ["A", " A", "B", " B", "x", "y", "z", "u", "v"][: len(weights)]
+        total = sum(weights) / (1 - 1e-9)
+        odds = {n: w / total for n, w in zip(names, weights, strict=True)}
+        top = sorted(odds, key=odds.get, reverse=True)[:k]
+        found = letter_scores({name: math.log(odds[name]) for name in top}, 2)
+        if found is not None and found.absent:
+            letter = found.absent
+            truth = odds.get(letter, 0.0) + odds.get(f" {letter}", 0.0)
+            assert found.bound >= truth * (1 - 1e-9)
 
 
 @given(

@@ -163,6 +163,42 @@ def test_the_figure_is_of_both_arms(clips, tmp_path):
     assert [row["passes"] for row in cost["rows"]] == [6, 36, 36]
 
 
+def test_both_ways_are_of_the_questions_that_have_both(clips, tmp_path):
+    """A pass that is lost on one side takes its question out of the other, too."""
+    path = ask(clips, *[{"video": f"{'ab'[i % 2]}.mp4"} for i in range(4)])
+    made = run(path, tmp_path / "run", AnchorRule(**WIDE))
+    file = made.path / "passes.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for row in rows:
+        if (row["question_id"], row["arm"], row["phase_index"]) == ("q1", "phase", 0):
+            row |= {"logprobs": None, "answer": None, "invalid": "lost"}
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    both, difference, _ = made.report().numbers["figure"]["tables"]
+    assert [row["n"] for row in both["rows"]] == [3, 3]
+    kept = [row for row in rows if row["question_id"] != "q1"]
+    for row, arm in zip(both["rows"], ("phase", "anchored"), strict=True):
+        right = [one["answer"] == one["gold"] for one in kept if one["arm"] == arm]
+        assert row["Mean Acc"]["value"] == pytest.approx(np.mean(right))
+        assert {row[name]["n"] for name in ("Mean Acc", "FPC", "OOC")} == {3}
+    assert {row["n"] for row in difference["rows"]} == {3}
+
+
+def test_windows_are_those_of_the_videos_of_a_benchmark(clips, tmp_path):
+    """A video of another benchmark that is called the same is another video."""
+    made = run(ask(clips, {}, {}), tmp_path / "run", AnchorRule(**WIDE))
+    (one,) = made.report().numbers["anchors"]["windows"]
+    file = made.path / "passes.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    rows += [row | {"benchmark": "other"} for row in rows]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    windows = made.report().numbers["anchors"]["windows"]
+    assert [(w["benchmark"], w["questions"]) for w in windows] == [
+        ("other", 2),
+        ("questions", 2),
+    ]
+    assert {w["video"] for w in windows} == {one["video"]}
+
+
 def test_a_killed_run_goes_on_and_another_rule_is_another_run(clips, tmp_path):
     path = ask(clips, {}, {"video": "b.mp4"})
     whole = run(path, tmp_path / "run", AnchorRule(**WIDE))

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from made_runs import made_run
 from protocol_truth import K, RuleScorer, gold_of, run, spread, write_questions
 from typer.testing import CliRunner
 
@@ -77,6 +78,15 @@ def test_videos_are_clusters(whole):
     both = pf.calibrate(whole[1], orders="all", **LEVELS)
     # the order of the options changes nothing here
     np.testing.assert_allclose(both.curve.mean_phases, by_video.curve.mean_phases)
+
+
+def test_one_lost_order_is_a_lost_phase_of_the_mean_over_orders(tmp_path):
+    """A mean over the orders that are left would be another answer's posterior."""
+    made_run(tmp_path, n_items=20, drop={(3, "phase", False, 1, 1)})
+    first = pf.calibrate(tmp_path, **LEVELS)
+    both = pf.calibrate(tmp_path, orders="all", **LEVELS)
+    assert (first.certified.n, first.certified.n_dropped) == (20, 0)
+    assert (both.certified.n, both.certified.n_dropped) == (19, 1)
 
 
 def test_the_run_that_stops_costs_what_was_foretold(whole, tmp_path):

@@ -1,6 +1,7 @@
 """Protocols that ask step by step, ensembles of orders and the stress test."""
 
 import itertools
+import json
 import math
 from fractions import Fraction
 
@@ -13,7 +14,8 @@ from phasefusion import stats
 from phasefusion.engine.shards import merge_shards
 from phasefusion.errors import DatasetError, FrameError, GridError
 from phasefusion.protocols import make_plan
-from phasefusion.records import check, describe, iter_passes
+from phasefusion.protocols.stages import step_posteriors
+from phasefusion.records import check, describe, iter_passes, read_passes
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +167,32 @@ def test_orders_are_pooled_before_a_question_is_decided(twelve, tmp_path):
     assert rows["one phase"]["passes made"] == K
 
 
+def test_a_question_that_was_cut_off_between_orders_has_no_posterior(twelve, tmp_path):
+    """Three of its four orders are on disk: their mean is that of another question."""
+    made = run(
+        twelve, tmp_path, RuleScorer(by_phase), "adaptive", orders="latin", phases=2
+    )
+    cut_off(made.path, lambda p: p["question_id"] == "q4" and p["order"][0] == 2)
+    passes = read_passes(made.path)
+    table = step_posteriors(passes, ["single"])
+    lost = [
+        one.question_id
+        for one, row in zip(passes.items, table, strict=True)
+        if np.isnan(row).any()
+    ]
+    assert lost == ["q4"]
+    np.testing.assert_allclose(np.delete(table[:, 0], 4, 0).sum(axis=1), 1)
+
+
+def cut_off(folder, is_lost):
+    """Take passes out of a run, as if it had been stopped before them."""
+    path = folder / "passes.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    kept = [line for line in lines if not is_lost(json.loads(line))]
+    assert len(kept) < len(lines)
+    path.write_text("".join(kept))
+
+
 def test_a_run_keeps_its_threshold(twelve, tmp_path):
     run(twelve, tmp_path, RuleScorer(by_phase), "adaptive", threshold=1.0)
     with pytest.raises(pf.errors.RecordError, match="threshold"):
@@ -285,6 +313,23 @@ def test_weights_are_those_of_the_function(twelve, tmp_path):
         assert rows[name]["right"]["value"] == pytest.approx(np.mean(right))
 
 
+def test_rows_of_ensembles_are_of_the_same_questions(twelve, tmp_path):
+    """Logits need some probability of every option; where one is 0, no row counts."""
+
+    def rule(view, question, order):
+        if question == "5" and order[0] == 1:
+            with np.errstate(divide="ignore"):
+                return np.log([0.4, 0.3, 0.3, 0.0])
+        return spread(gold_of(question), K)
+
+    report = run(twelve, tmp_path, RuleScorer(rule), "latin").report()
+    rows = table(report, 0)
+    assert {row["right"]["n"] for row in rows.values()} == {11}
+    note = report.numbers["figure"]["tables"][0]["note"]
+    assert note.startswith("11 questions with all their orders.")
+    assert sum(row["questions"] for row in table(report, 1).values()) == 12
+
+
 def test_questions_at_risk(twelve, tmp_path):
     def rule(view, question, order):
         share = (0.9, 0.6, 0.5, 0.45)[int(question) % 4]
@@ -294,8 +339,8 @@ def test_questions_at_risk(twelve, tmp_path):
     counts = {name: row["questions"] for name, row in table(report, 1).items()}
     assert counts == {"robust, above 0.75": 3, "between": 3, "at risk, below 0.55": 6}
     risky = table(report, 2)
-    assert list(risky) == [f"q{q}" for q in (3, 7, 11, 2, 6, 10)]
-    assert risky["q7"]["posterior"] == pytest.approx(0.45)
+    assert list(risky) == [f"questions/q{q}" for q in (3, 7, 11, 2, 6, 10)]
+    assert risky["questions/q7"]["posterior"] == pytest.approx(0.45)
 
 
 def test_unbalanced_orders_are_marked_or_refused(twelve, tmp_path):
@@ -397,6 +442,25 @@ def test_stress(tmp_path):
         answer(q, 1, o[0]) != answer(q, 0, o[0]) for q in range(4) for o in orders
     ]
     assert by_shift["+1"]["answers differ from 0"] == pytest.approx(np.mean(changed))
+
+
+def test_stress_is_of_questions_with_all_orders(tmp_path):
+    """Of a run that was stopped no question of two options has its second order."""
+    path = write_questions(tmp_path, 4, n_options=(3, 3, 3, 2), gold=0)
+
+    def rule(view, question, order):
+        return spread(int(question == "3"), len(order))
+
+    made = run(path, tmp_path / "run", RuleScorer(rule), "stress", values=[1])
+    whole = made.report()
+    assert [row["n"] for row in table(whole, 0).values()] == [1, 3]
+    assert table(whole, 2)["0"]["right, all orders"]["value"] == pytest.approx(3 / 4)
+    cut_off(made.path, lambda p: p["order"] == [1, 0])
+    report = made.report()
+    assert list(table(report, 0)) == ["3"]
+    assert report.numbers["figure"]["tables"][1]["note"].startswith("3 questions.")
+    assert table(report, 2)["0"]["right, all orders"]["n"] == 3
+    assert table(report, 2)["0"]["right, all orders"]["value"] == 1.0
 
 
 def test_grids_that_leave_the_clip_are_missing(tmp_path):

@@ -10,7 +10,7 @@ from made_runs import made_run
 from pass_files import JSON_VALUES, text, write
 from sample_passes import make_pass
 
-from phasefusion.records import check, lines, pass_schema, rules
+from phasefusion.records import check, checking, lines, pass_schema, rules
 
 
 def test_a_made_run_has_nothing(tmp_path):
@@ -232,3 +232,22 @@ def test_the_schema_is_a_schema_and_names_every_field():
     jsonschema.Draft202012Validator.check_schema(schema)
     assert set(schema["properties"]) == set(rules.FIELDS)
     assert set(schema["required"]) == set(rules.REQUIRED)
+
+
+def test_how_far_it_is_can_be_followed(tmp_path, monkeypatch):
+    monkeypatch.setattr(checking, "_MB", 100)
+    monkeypatch.setattr(lines, "_BLOCK_BYTES", 1000)
+    made_run(tmp_path / "a")
+    made_run(tmp_path / "b")
+    said = []
+    found = check(
+        tmp_path / "a", tmp_path / "b", progress=lambda *step: said.append(step)
+    )
+    assert found.is_right
+    sizes = [(tmp_path / n / "passes.jsonl").stat().st_size // 100 for n in "ab"]
+    assert {total for _, total, _ in said} == {sum(sizes)}
+    done = [n for n, _, _ in said]
+    assert done == sorted(set(done))
+    assert len(done) > 4
+    assert done[-1] == sum(sizes)
+    assert {label for _, _, label in said} == {"a", "b"}

@@ -45,7 +45,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
 def test_a_run_that_finds_the_disk_full_leaves_no_part_of_its_description(tmp_path):
     with pytest.raises(RecordError, match="cannot be written"):
         RunWriter(tmp_path, RUN)
-    assert os.listdir(tmp_path) == ["writer.lock"]
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_link_and_a_mode_stay(tmp_path):

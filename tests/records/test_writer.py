@@ -16,12 +16,13 @@ from phasefusion.records import (
     PASSES_FILE,
     RUN_FILE,
     RunWriter,
+    appending,
     differences,
     iter_passes,
     pass_key,
     read_run,
 )
-from phasefusion.records import writer as writer_module
+from phasefusion.records.appending import locked_run
 
 
 def test_round_trip_keeps_unknown_fields(tmp_path):
@@ -262,7 +263,7 @@ def test_short_write_then_error_is_taken_back(tmp_path, monkeypatch):
         return real(fd, data[:7] if len(calls) == 2 else data)
 
     with RunWriter(tmp_path, RUN) as writer:
-        monkeypatch.setattr(writer_module.os, "write", write)
+        monkeypatch.setattr(appending.os, "write", write)
         writer.append([make_pass(1)])
         with pytest.raises(RecordError, match="No space left on device"):
             writer.append([make_pass(2), make_pass(3)])
@@ -281,7 +282,7 @@ def test_one_write_a_line(tmp_path, monkeypatch):
         return real(fd, data)
 
     with RunWriter(tmp_path, RUN) as writer:
-        monkeypatch.setattr(writer_module.os, "write", write)
+        monkeypatch.setattr(appending.os, "write", write)
         writer.append([make_pass(i) for i in range(4)])
     assert [data.count(b"\n") for data in written] == [1] * 4
 
@@ -291,7 +292,7 @@ def test_failing_fsync_is_reported(tmp_path, monkeypatch):
         raise OSError(5, "Input/output error")
 
     with RunWriter(tmp_path, RUN, fsync_every_s=0) as writer:
-        monkeypatch.setattr(writer_module.os, "fsync", fsync)
+        monkeypatch.setattr(appending.os, "fsync", fsync)
         with pytest.raises(RecordError, match="Input/output error"):
             writer.append([make_pass(1)])
 
@@ -316,3 +317,54 @@ def test_other_files_of_a_folder_are_named(tmp_path):
     with pytest.warns(RecordWarning, match=message):
         RunWriter(tmp_path, {"settings": {}, "versions": {}}).close()
     RunWriter(tmp_path, {"settings": {}, "versions": {}}).close()  # it goes on
+
+
+def test_a_refused_writer_leaves_nothing_that_was_not_there(tmp_path):
+    (tmp_path / PASSES_FILE).write_text("")
+    with pytest.raises(RecordError, match="settings are unknown"):
+        RunWriter(tmp_path, {})
+    assert os.listdir(tmp_path) == [PASSES_FILE]
+
+
+def stopped(folder, *names):
+    """Lock a run, write files there, and stop with an error."""
+    with locked_run(folder):
+        assert (folder / LOCK_FILE).exists()
+        for name in names:
+            (folder / name).touch()
+        raise ZeroDivisionError
+
+
+def test_taking_a_lock_back_removes_what_was_made_and_no_more(tmp_path):
+    folder = tmp_path / "a" / "b"
+    with pytest.raises(ZeroDivisionError):
+        stopped(folder)
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(ZeroDivisionError):
+        stopped(folder, "kept")
+    assert os.listdir(folder) == ["kept"]
+    with locked_run(folder):
+        pass
+    with pytest.raises(ZeroDivisionError):
+        stopped(folder)
+    assert sorted(os.listdir(folder)) == ["kept", LOCK_FILE]
+
+
+def test_a_lock_that_was_taken_back_meanwhile_is_taken_anew(tmp_path, monkeypatch):
+    """Who opened the file before it went would hold what nobody else can find."""
+    lock, times = appending.lock, []
+
+    def late(fd):
+        times.append(fd)
+        if len(times) == 1:
+            (tmp_path / LOCK_FILE).unlink()
+        return lock(fd)
+
+    monkeypatch.setattr(appending, "lock", late)
+    with (
+        locked_run(tmp_path),
+        pytest.raises(RecordError, match="is writing this run"),
+        locked_run(tmp_path),
+    ):
+        pass
+    assert len(times) == 3

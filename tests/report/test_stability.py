@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from made_runs import made_run
 
+from phasefusion.records import read_passes
 from phasefusion.report import report
 from phasefusion.report.figures import stability
 from phasefusion.report.figures.defects import parts_of_variance
+from phasefusion.report.figures.study import Study
 from phasefusion.report.sections import sections
 
 N = 40
@@ -205,6 +207,37 @@ def test_variance_of_a_run(made):
     assert all(row["variance"] > 0 for row in rows[:-1])
 
 
+def test_what_moves_a_question_most(made):
+    """The greatest part of the variance of each question, recomputed by the cells."""
+    expected, found = made
+    most = []
+    for one in expected.values():
+        phases, orders = (
+            sorted({key[axis] for key in one["cells"]}) for axis in (0, 1)
+        )
+        z = {
+            key: [x - mean(cell["logprobs"]) for x in cell["logprobs"]]
+            for key, cell in one["cells"].items()
+        }
+        parts = np.zeros(3)
+        for c in range(one["cells"][0, 0]["k"]):
+            whole = mean(values[c] for values in z.values())
+            by_phase = {s: mean(z[s, m][c] for m in orders) - whole for s in phases}
+            by_order = {m: mean(z[s, m][c] for s in phases) - whole for m in orders}
+            parts += (
+                mean(x**2 for x in by_phase.values()),
+                mean(x**2 for x in by_order.values()),
+                mean(
+                    (z[s, m][c] - whole - by_phase[s] - by_order[m]) ** 2 for s, m in z
+                ),
+            )
+        most.append(int(parts.argmax()) if parts.max() > 1e-20 else 3)
+    rows = table(found, "What moves the scores")["rows"]
+    shares = [row["most, questions"] for row in rows]
+    assert shares == pytest.approx([most.count(j) / len(most) for j in range(4)])
+    assert len(set(most)) > 2
+
+
 def test_a_preference_for_the_first_letter_is_seen(made):
     # made runs give every option 0.4 nats less a place further on
     _, found = made
@@ -242,6 +275,57 @@ def test_breakdowns_have_every_question_once(made):
         name = {"duration": "Stability by duration", "type": "Stability by type"}
         one = table(found, name.get(title, "Stability by length"))
         assert sum(row["n"] for row in one["rows"]) == len(expected)
+
+
+def test_a_step_is_the_duration_over_the_frames(tmp_path):
+    passes = made_run(tmp_path, n_items=8, protocol="stableeval")
+    lengths = (0.4, 1.0, 3.0, 10.0)  # of 4 frames each: steps of 0.1 s to 2.5 s
+    for p in passes:
+        p["duration_s"] = lengths[int(p["question_id"][1:]) % 4]
+    write(tmp_path, passes)
+    expected, found = plain(passes), report(tmp_path)
+    rows = table(found, "Stability by length of a step")["rows"]
+    groups = {"up to 0.25": (0, 1), "0.5 to 1": (2,), "2 to 4": (3,)}
+    assert [row["step, s"] for row in rows] == list(groups)
+    for row in rows:
+        chosen = [
+            one
+            for name, one in expected.items()
+            if int(name[1:]) % 4 in groups[row["step, s"]]
+        ]
+        assert row["n"] == len(chosen)
+        for column, key in (("accuracy", "right"), ("FPC", "fpc"), ("OOC", "ooc")):
+            values = [one[key] for one in chosen]
+            assert row[column]["value"] == pytest.approx(mean(values))
+
+
+def test_costs_are_frames_squared(tmp_path):
+    passes = made_run(tmp_path, n_items=8, budget=4, protocol="stableeval")
+    for p in passes:
+        p["budget"] = 4 if p["question_id"] != "q2" else 2  # a clip of two frames
+    write(tmp_path, passes)
+    one, whole = table(report(tmp_path), "Cost")["rows"]
+    units = sum(p["budget"] ** 2 for p in passes)
+    assert whole["passes"] == len(passes)
+    assert whole["frames a pass"] == "2 to 4"
+    assert whole["frames shown"] == sum(p["budget"] for p in passes)
+    assert whole["units"] == units
+    assert whole["units a question"] == pytest.approx(units / 8)
+    assert (one["passes"], one["units"]) == (8, 7 * 16 + 4)
+    assert whole["times one pass"] == pytest.approx(units / (7 * 16 + 4))
+
+
+def test_pooled_posteriors_are_of_questions_with_every_pass(tmp_path):
+    """One that lacks a pass is not judged, so it has none either."""
+    lost = {(3, "phase", False, 1, 1)}
+    passes = made_run(tmp_path, n_items=8, protocol="stableeval", drop=lost)
+    settings = json.loads((tmp_path / "run.json").read_text())["settings"]
+    study = Study(read_passes(tmp_path), settings)
+    top = stability.stability_of(study).pooled_top
+    expected = plain(passes)
+    assert set(study.ids) - set(expected) == {"q3"}
+    wanted = [expected[name]["top"] if name != "q3" else np.nan for name in study.ids]
+    np.testing.assert_allclose(top, wanted)
 
 
 def test_what_questions_lack_is_said(tmp_path):

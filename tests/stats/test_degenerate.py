@@ -5,6 +5,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from phasefusion import stats
 from phasefusion.errors import StatisticsError
@@ -93,11 +95,38 @@ def test_limits_that_cannot_be(limits):
         stats.clustered_mean([1, 0, -1], limits=limits)
 
 
-def test_limits_change_nothing_where_something_varies():
-    values = [1, 0, -1, 0, 1, 0]
+def test_limits_change_nothing_within_them():
+    values = [1, 0, -1, 0, 1, 0] * 4
     made = stats.tost(values, margin=0.5, limits=(-1, 1))
     assert made.pvalue == stats.tost(values, margin=0.5).pvalue
     assert made.mean.low == stats.tost(values, margin=0.5).mean.low
+
+
+def test_intervals_end_at_what_a_mean_can_be():
+    """Three clusters, two of which fell as far as they can: t reaches beyond -1."""
+    values, cluster = [-1, -1, -1, -1, 0, 0], [0, 0, 1, 1, 2, 2]
+    free = stats.tost(values, cluster, margin=0.5)
+    cut = stats.tost(values, cluster, margin=0.5, limits=(-1, 1))
+    assert free.mean.low < free.mean.low_z < -1 < cut.mean.mean
+    assert cut.mean.low == cut.mean.low_z == -1.0
+    assert cut.mean.high == free.mean.high
+    assert (cut.pvalue, cut.mean.pvalue) == (free.pvalue, free.mean.pvalue)
+    for one in (free.mean, cut.mean):
+        assert one.half_width == pytest.approx(free.mean.high - free.mean.mean)
+    both = stats.clustered_mean([0, 1], limits=(0, 1))
+    assert (both.low, both.high) == (both.low_z, both.high_z) == (0.0, 1.0)
+    assert math.isnan(stats.clustered_mean([1, 1], limits=(0, 1)).half_width)
+    assert math.isnan(stats.clustered_mean([1], limits=(0, 1)).half_width)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-1, 1), st.integers(0, 4)), min_size=2, max_size=12)
+)
+def test_no_interval_of_a_difference_leaves_its_limits(pairs):
+    made = stats.clustered_mean(*zip(*pairs, strict=True), limits=(-1, 1))
+    for low, high in ((made.low, made.high), (made.low_z, made.high_z)):
+        if not math.isnan(low):
+            assert -1 <= low <= made.mean <= high <= 1
 
 
 def test_results_of_other_statistics_have_no_interval_of_no_width():

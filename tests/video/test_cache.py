@@ -485,3 +485,40 @@ def test_options_are_checked(max_bytes, tmp_path):
     with pytest.raises(UsageError, match="cache="):
         FrameCache("")
     assert "FrameCache(" in repr(FrameCache(tmp_path))
+
+
+def test_a_large_file_is_hashed_once_for_all_processes(tmp_path, monkeypatch):
+    """The hash is found again by what tells the file from itself after a change."""
+    monkeypatch.setattr(cache_module, "_LARGE_BYTES", 1000)
+    path, small = tmp_path / "data", tmp_path / "small"
+    path.write_bytes(b"one" * 1000)
+    small.write_bytes(b"one")
+    cache = FrameCache(tmp_path / "cache")
+    real_ns, read = time.time_ns, []
+    real_hash = cache_module.content_hash
+
+    def hashed(source):
+        read.append(source)
+        return real_hash(source)
+
+    monkeypatch.setattr(cache_module, "content_hash", hashed)
+    true = real_hash(bytearray(path.read_bytes()))
+    assert [cache.content_hash(path) for _ in range(2)] == [true] * 2
+    assert read == [path] * 2  # too fresh to be trusted
+    monkeypatch.setattr(cache_module.time, "time_ns", lambda: real_ns() + 10**10)
+    for n in (3, 3):
+        cache_module._known.clear()  # as in another process
+        assert cache.content_hash(path) == true
+        assert len(read) == n
+    cache_module._known.clear()
+    cache.content_hash(small)
+    assert read[3:] == [small]
+    assert len(os.listdir(cache.folder)) == 1
+    time.sleep(0.05)  # the file system's clock is that coarse
+    path.write_bytes(b"two" * 1000)
+    cache_module._known.clear()
+    assert cache.content_hash(path) == real_hash(bytearray(b"two" * 1000))
+    for damaged in (tmp_path / "cache").iterdir():
+        damaged.write_bytes(b"no entry")
+    cache_module._known.clear()
+    assert cache.content_hash(path) == real_hash(bytearray(b"two" * 1000))

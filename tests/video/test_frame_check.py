@@ -398,3 +398,16 @@ def test_json_names_the_file_as_given(clip, monkeypatch, tmp_path):
     checked = command("three.mp4", "--check", "--json")
     assert json.loads(plain.stdout)["path"] == "three.mp4"
     assert json.loads(checked.stdout)["path"] == "three.mp4"
+
+
+def test_how_far_it_is_can_be_followed(clip):
+    said = []
+    check_frames(clip("h264.mp4"), progress=lambda *step: said.append(step))
+    assert [done for done, _, _ in said] == list(range(1, 10))
+    assert {total for _, total, _ in said} == {9}
+    labels = [label for _, _, label in said]
+    assert labels == [
+        *["read with 1 thread"] * 4,
+        *["read with 2 threads"] * 4,
+        "decoded from the start",
+    ]

@@ -86,11 +86,12 @@ def _difference(
     for key, column in anchored.items():
         difference = column - uniform[key]
         known = ~np.isnan(difference)
-        videos = [v for v, use in zip(study.videos, known, strict=True) if use]
         if not known.any():
             rows.append((key, *[math.nan] * 5, 0))
             continue
-        made = clustered_mean(difference[known], videos, limits=(-1.0, 1.0))
+        made = clustered_mean(
+            difference[known], study.videos[known], limits=(-1.0, 1.0)
+        )
         means = uniform[key][known].mean(), column[known].mean()
         points = 100 * made.mean, 100 * made.low, 100 * made.high
         rows.append((key, *means, *points, made.n))

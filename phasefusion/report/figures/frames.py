@@ -44,7 +44,8 @@ def reruns(study: Study) -> list[FigureTable]:
     flips = study.phase_flips(first)
     changed = _changed(first, others)
     used = ~np.isnan(flips.pairwise) & ~np.isnan(changed).any(axis=1)
-    floor = clustered_mean(changed[used].ravel(), _repeat(study, used, changed))
+    videos = np.repeat(study.videos[used], changed.shape[1])
+    floor = clustered_mean(changed[used].ravel(), videos, limits=(0.0, 1.0))
     n = int(used.sum())
     rows = [
         ("two phases differ", rate(flips.pairwise, used)),
@@ -74,11 +75,6 @@ def _changed(first: ArmPasses, others: Sequence[ArmPasses]) -> Column:
         column = np.where(known, here != there, np.nan)
         columns.append(np.where(absent, 0.0, column))
     return np.concatenate(columns, axis=1).astype(np.float64)
-
-
-def _repeat(study: Study, used: NDArray[np.bool_], table: Column) -> list[str]:
-    videos = [v for v, use in zip(study.videos, used, strict=True) if use]
-    return [v for v in videos for _ in range(table.shape[1])]
 
 
 def _ratio(
@@ -131,7 +127,7 @@ def random_draws(study: Study) -> list[FigureTable]:
     used = np.ones(len(study.items), bool)
     for table in answers.values():
         used &= (table >= 0).all(axis=1)
-    videos = [v for v, use in zip(study.videos, used, strict=True) if use]
+    videos = study.videos[used]
     rows = []
     for name, table in answers.items():
         kept = table[used]

@@ -48,11 +48,13 @@ def _matched(study: Study, arm: ArmPasses) -> FigureTable | None:
             fractional=False,
         )
         within[rows], across[rows] = found.per_item_within, found.per_item_across
-    videos = [v for v, use in zip(study.videos, whole, strict=True) if use]
+    videos = study.videos[whole]
     excess = clustered_mean((across - within)[whole], videos, limits=(-1.0, 1.0))
     rows_of = [
-        ("within a phase", mean_rate(clustered_mean(within[whole], videos))),
-        ("across phases", mean_rate(clustered_mean(across[whole], videos))),
+        *(
+            (name, mean_rate(clustered_mean(votes[whole], videos, limits=(0.0, 1.0))))
+            for name, votes in (("within a phase", within), ("across phases", across))
+        ),
         (
             "due to the phase",
             rate_of(excess.mean, excess.low, excess.high, excess.n),
@@ -78,9 +80,9 @@ def _equivalence(study: Study, arm: ArmPasses) -> FigureTable | None:
             continue
         difference = ours - study.accuracy(other.first)
         known = ~np.isnan(difference)
-        videos = [v for v, use in zip(study.videos, known, strict=True) if use]
         if not known.any():
             continue
+        videos = study.videos[known]
         made = tost(difference[known], videos, margin=MARGIN, limits=(-1.0, 1.0))
         low, high = 100 * made.mean.low, 100 * made.mean.high
         n = made.mean.n

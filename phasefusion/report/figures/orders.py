@@ -382,7 +382,8 @@ def _residual(study: Study, one: Outcomes, used: NDArray[np.bool_]) -> dict[str,
             seed=study.seed,
             fractional=False,
         ).per_item_within
-    return mean_rate(clustered_mean(per_item[rows], [study.videos[i] for i in rows]))
+    videos = study.videos[rows]
+    return mean_rate(clustered_mean(per_item[rows], videos, limits=(0.0, 1.0)))
 
 
 def unlabelled(study: Study) -> list[FigureTable]:

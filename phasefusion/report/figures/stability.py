@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._wording import item_name
 from phasefusion.fusion import fuse_items
 from phasefusion.report.figures.study import ArmPasses, Study
 from phasefusion.report.figures.table import FigureTable, clean, mean_rate, rate_of
@@ -111,8 +112,8 @@ class Stability:
             known &= chosen
         if not known.any():
             return rate_of(math.nan, math.nan, math.nan, 0)
-        videos = [v for v, use in zip(self.study.videos, known, strict=True) if use]
-        return mean_rate(clustered_mean(values[known], videos))
+        videos = self.study.videos[known]
+        return mean_rate(clustered_mean(values[known], videos, limits=(0.0, 1.0)))
 
 
 def stability_of(study: Study, name: str = "phase") -> Stability | None:
@@ -304,7 +305,7 @@ def gap_list(found: Stability) -> FigureTable:
 
 def name_of(study: Study, i: int) -> str:
     """Benchmark and id of a question."""
-    return f"{study.items[i].benchmark}/{study.items[i].question_id}"
+    return item_name(study.items[i].benchmark, study.items[i].question_id)
 
 
 def _letter(content: int) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from phasefusion.fusion import fuse_items
 from phasefusion.records import ItemInfo, Passes
-from phasefusion.report.items import Column, Flips, flips_of
+from phasefusion.report.items import Column, Flips, cluster_labels, flips_of
 from phasefusion.report.summary import rate
 from phasefusion.report.table import (
     Outcomes,
@@ -72,6 +72,11 @@ class Study:
     passes : Passes
     settings : mapping
         Of run.json.
+
+    Attributes
+    ----------
+    videos : ndarray, shape (n,), int64
+        Cluster of each item: its video within its benchmark, or itself without one.
     """
 
     def __init__(self, passes: Passes, settings: Mapping[str, Any]) -> None:
@@ -79,8 +84,9 @@ class Study:
         self.settings = settings
         self.seed = int(settings.get("seed", 0))
         self.items: tuple[ItemInfo, ...] = passes.items
+        #: What ties are broken by: the same question has the same in every benchmark.
         self.ids = [info.question_id for info in self.items]
-        self.videos = [info.video_id or info.question_id for info in self.items]
+        self.videos = cluster_labels(self.items, "video")
         self.gold = np.array(
             [-1 if info.gold is None else info.gold for info in self.items], np.int64
         )

@@ -131,15 +131,15 @@ def rate_of(value: float, low: float, high: float, n: int) -> dict[str, Any]:
 def mean_rate(found: ClusteredMean) -> dict[str, Any]:
     """Return a clustered mean of shares as a rate.
 
-    Where no two clusters differ, the interval is Wilson's over clusters.
+    Its limits must be 0 and 1. Where no two clusters differ, the interval is Wilson's
+    over clusters.
     """
     if not found.n:
         return rate_of(math.nan, math.nan, math.nan, 0)
+    low, high = found.low, found.high
     if not found.se > 0:
         n = found.n_clusters
         low, high = score_interval(found.mean * n, n, found.confidence_level)
-    else:
-        low, high = max(found.low, 0.0), min(found.high, 1.0)
     return rate_of(found.mean, low, high, found.n)
 
 

@@ -14,14 +14,12 @@ from phasefusion import orders as option_orders
 from phasefusion.errors import PhaseFusionWarning
 from phasefusion.fusion import fuse_items, position_weighted
 from phasefusion.protocols.stages import guided, step_posteriors
+from phasefusion.report.figures.stability import PRINTED, name_of
 from phasefusion.report.figures.study import ArmPasses, Study
 from phasefusion.report.figures.table import FigureTable, clean, points
 from phasefusion.report.items import Column
 from phasefusion.report.summary import FRAGILE, ROBUST, rate
 from phasefusion.stats.consistency import consistency
-
-#: Questions at risk that are named in print and in report.json.
-_NAMED = 20
 
 
 def ensemble(study: Study) -> list[FigureTable]:
@@ -224,17 +222,13 @@ def _at_risk(
 ) -> FigureTable:
     found = np.flatnonzero(risky)
     found = found[np.argsort(top[found], kind="stable")]
-    rows = [
-        (study.ids[i], float(top[i]), float(agree[i])) for i in found[:_NAMED].tolist()
-    ]
-    note = "Least consistent first."
-    if len(found) > _NAMED:
-        note += f" {len(found) - _NAMED} more are left out."
+    rows = [(name_of(study, i), float(top[i]), float(agree[i])) for i in found.tolist()]
     return FigureTable(
         "Questions at risk",
         (("question", "text"), ("posterior", "percent"), ("orders agree", "percent")),
         clean(rows),
-        note,
+        "Least consistent first.",
+        PRINTED,
     )
 
 
