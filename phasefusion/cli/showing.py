@@ -100,9 +100,7 @@ def frames(
     if out is not None and out.suffix.lower() not in ("", ".png"):
         raise FrameError(f"--out {out}: the sheet is a PNG; end its name in .png")
     if anchor is None:
-        for name in ("phrase", "subtitles", "at", "window"):
-            if _is_given(context, name):
-                raise typer.BadParameter(f"--{name} goes with --anchor only")
+        _refuse_anchor_options(context)
     elif not _is_given(context, "origin"):
         origin = "left"  # the first frame is the anchor's
     grid = PhaseGrid(budget, phases, origin, by=by.value)
@@ -167,6 +165,12 @@ def _rows_of(clip: Clip) -> list[dict[str, Any]]:
 def _is_given(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"
+
+
+def _refuse_anchor_options(context: typer.Context) -> None:
+    for name in ("phrase", "subtitles", "at", "window"):
+        if _is_given(context, name):
+            raise typer.BadParameter(f"--{name} goes with --anchor only")
 
 
 def _refuse_grid_options(context: typer.Context) -> None:
