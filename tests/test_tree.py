@@ -200,6 +200,27 @@ def test_files_and_functions_are_short(path: Path) -> None:
             begin = 0
 
 
+@pytest.mark.parametrize("path", C_FILES, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_one_way_out_and_no_status_unread(path: Path) -> None:
+    text = without_comments(path.read_text())
+    if path.suffix == ".h":
+        unread = set(re.findall(r"^pf_status (\w+)\(", text, re.MULTILINE))
+        assert unread <= {"pf_failure_say"}  # which is called for the text as well
+    labels = [
+        re.findall(r"^(\w+):$", body, re.MULTILINE)
+        for body in re.findall(r"^\{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
+    ]
+    assert [one for one in labels if one not in ([], ["fail"], ["done"])] == []
+
+
+@pytest.mark.parametrize("path", C_FILES, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_every_product_that_is_allocated_was_checked(path: Path) -> None:
+    """A product inside malloc has wrapped around before anything can see it."""
+    text = without_comments(path.read_text())
+    found = re.findall(r"\b(?:m|re)alloc\(((?:[^()]|\([^()]*\))*)\)", text)
+    assert [one for one in found if re.search(r"\w\)? \* ", one)] == []
+
+
 @pytest.mark.parametrize("path", BINDINGS, ids=lambda p: p.name)
 def test_no_python_call_without_the_gil(path: Path) -> None:
     text = without_comments(path.read_text())
