@@ -148,6 +148,13 @@ def frames(
     print(f"written: {path}")
 
 
+def _refuse_anchor_options(context: typer.Context) -> None:
+    """Raise where an option of anchors is given without --anchor."""
+    for name in ("phrase", "subtitles", "at", "window"):
+        if _is_given(context, name):
+            raise typer.BadParameter(f"--{name} goes with --anchor only")
+
+
 def _rows_of(clip: Clip) -> list[dict[str, Any]]:
     """Say which frames each phase has."""
     return [
