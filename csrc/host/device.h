@@ -90,8 +90,7 @@ PF_NODISCARD pf_status pf_device_load(
 PF_NODISCARD pf_status pf_device_enter(pf_device *device, pf_failure *failure);
 
 /* Undoes it, and remembers a device that was lost. Gives back st. */
-PF_NODISCARD pf_status pf_device_leave(
-        pf_device *device, pf_status st, const pf_failure *failure);
+pf_status pf_device_leave(pf_device *device, pf_status st, const pf_failure *failure);
 
 /* The table of that key, NULL when it is not kept. Stays until pf_device_keep. */
 pf_table *pf_device_find(pf_device *device, const pf_table_key *key);

@@ -7,41 +7,19 @@ import io
 import json
 import math
 import threading
+<<<<<<< HEAD
 import time
+=======
+>>>>>>> house17
 
 import numpy as np
 import pytest
 from harness_clips import make_clip
+from server_answers import KEY, OPTIONS, constant, named, scorer_of
 
 import phasefusion as pf
 from phasefusion import tinyvlm
 from phasefusion.errors import ScoringError
-from phasefusion.harness import _http
-
-OPTIONS = ["red", "green", "blue"]
-KEY = "sk-secret-123"
-
-
-def named(**probabilities):
-    """Tokens with their probabilities as a chat completion has them."""
-    top = [
-        {"token": token.replace("_", " "), "logprob": math.log(p), "bytes": None}
-        for token, p in probabilities.items()
-    ]
-    first = {"token": top[0]["token"], "logprob": top[0]["logprob"]}
-    content = [{**first, "top_logprobs": top}]
-    return {
-        "choices": [{"message": {"content": "A"}, "logprobs": {"content": content}}]
-    }
-
-
-def constant(said, status=200, **headers):
-    return lambda path, body: (status, headers, said)
-
-
-def scorer_of(server, **options):
-    options = {"backoff_s": 0.001, "retries": 2, **options}
-    return pf.OpenAIScorer(server.url, "m", **options)
 
 
 def test_both_forms_of_a_letter_and_content_order(serve, clip):
@@ -382,6 +360,7 @@ def test_positive_log_probabilities_are_refused(serve, clip):
         scorer_of(serve(constant(said))).score(clip, "?", OPTIONS)
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_what_passes_is_tried_again(serve, status):
     failed = []
@@ -477,6 +456,8 @@ def test_requests_under_way_at_a_time(serve):
     assert server.most_at_once == 3
 
 
+=======
+>>>>>>> house17
 def test_the_key_is_in_no_text(serve):
     server = serve(constant({}))
     scorer = scorer_of(server, api_key=KEY, headers={"X-Key": KEY})
