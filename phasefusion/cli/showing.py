@@ -174,12 +174,6 @@ def _is_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name != "DEFAULT"
 
 
-def _refuse_anchor_options(context: typer.Context) -> None:
-    for name in ("phrase", "subtitles", "at", "window"):
-        if _is_given(context, name):
-            raise typer.BadParameter(f"--{name} goes with --anchor only")
-
-
 def _refuse_grid_options(context: typer.Context) -> None:
     """--check compares the frames of no grid and draws none."""
     for option in context.command.params:
