@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._arm_grids import GridOrError, shown_grids
 from phasefusion._checks import warn
+from phasefusion._known_videos import KnownVideos
 from phasefusion._passes import NO_ANSWER, Answered, has_repeats
 from phasefusion._scorer_checks import forget_other_runs, takes_many
 from phasefusion._spans import Span, read_span
-from phasefusion._video_digest import KnownVideos, digest_of_file
+from phasefusion._video_digest import digest_of_file
 from phasefusion._video_fit import SizeRule
 from phasefusion.anchors.rule import AnchoredGrid
 from phasefusion.datasets import Item

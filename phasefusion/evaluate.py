@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from phasefusion._cached_clips import as_cache
 from phasefusion._checks import warn
 from phasefusion._description import describe_frames, describe_run
+from phasefusion._known_videos import known_videos
 from phasefusion._results import Result
 from phasefusion._runner import Runner
 from phasefusion._versions import versions as versions
 from phasefusion._video_checks import check_threads
-from phasefusion._video_digest import known_videos
 from phasefusion._wording import counted
 from phasefusion.datasets import Dataset, Item
 from phasefusion.datasets.item import item_hash

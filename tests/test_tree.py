@@ -34,7 +34,7 @@ STAGES = {
     # a GPU is another place where the same frames, scores and counts are made
     "frames": "_frames frames pixels _cuda cuda _devices",
     "video": "_video video cache contact frame_check cuda.decoding _cached_clips "
-    "_video_checks _video_fit _video_records _video_source",
+    "_video_checks _video_digest _video_fit _video_records _video_source",
     "subtitles": "subtitles _languages _subtitle_json _subtitle_search",
     "anchors": "anchors",
     "orders": "orders",
@@ -51,7 +51,7 @@ STAGES = {
     "judging": "calibrate planning compare audit gate monitor _comparable _measures",
     "simulate": "simulate",
     "running": "engine reparse _arm_grids _passes _runner _scorer_checks _scorers "
-    "_spans _description _code_hash _bytecode _value_hash",
+    "_spans _known_videos _description _code_hash _bytecode _value_hash",
     # these may know all of them
     "whole": "evaluate saliency capacity harness tinyvlm info cli __main__ __init__",
 }

@@ -15,7 +15,7 @@ from pass_files import passes_of
 from pixel_scorer import PixelScorer, make_clip, make_questions
 
 from phasefusion import _runner
-from phasefusion._video_digest import KnownVideos
+from phasefusion._known_videos import KnownVideos
 from phasefusion.engine import Limits, ScorerSpec
 from phasefusion.engine.drive import ClusterCrew, Message
 from phasefusion.engine.spec import as_factory

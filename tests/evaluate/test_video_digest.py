@@ -12,6 +12,7 @@ from pixel_scorer import PixelScorer, make_clip, make_questions
 from pixel_scorer import short_run as run
 
 from phasefusion import _video_digest
+from phasefusion._known_videos import known_videos
 from phasefusion._video_digest import BLOCK_BYTES, N_BLOCKS, WHOLE_BYTES, video_digest
 from phasefusion.datasets import load_questions
 from phasefusion.errors import NoAnswerWarning, RecordError
@@ -168,7 +169,7 @@ def test_the_refusal_lists_the_first_few(tmp_path):
             recorded["b", f"{v}-{q}"] = "0" * 16
             items.append(_Asked("b", f"{v}-{q}", str(video)))
     with pytest.raises(RecordError) as caught:
-        _video_digest.known_videos("out", recorded, items)
+        known_videos("out", recorded, items)
     lines = str(caught.value).split("\n  ")
     assert lines[0].startswith("out: 7 videos are not the files")
     assert lines[1].endswith("4 questions: 0-0, 0-1, 0-2, ...")
