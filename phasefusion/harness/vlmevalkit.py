@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib
-import os
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phasefusion._description import describe_scorer
+from phasefusion._video_digest import digest_of_file
 from phasefusion.datasets import Item
 from phasefusion.errors import (
     BackendUnavailableError,
@@ -40,10 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["VLMEvalKitModel", "register"]
 
 _VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov", ".m4v", ".mpg", ".mpeg")
-
-
-#: How much of a video's begin and end tells it from others of its name and size.
-_END_BYTES = 2**20
 
 
 class VLMEvalKitModel:
@@ -286,18 +282,10 @@ def _made(scorer: Any, knobs: Knobs, rest: Mapping[str, Any]) -> Scorer:
 
 
 def _video_digest(path: str) -> str:
-    """Tell videos of one name apart, wherever they lie: by size, begin and end."""
-    made = hashlib.sha256()
-    try:
-        with open(path, "rb") as file:
-            size_bytes = file.seek(0, os.SEEK_END)
-            made.update(b"%d:" % size_bytes)
-            for start in (0, max(0, size_bytes - _END_BYTES)):
-                file.seek(start)
-                made.update(file.read(_END_BYTES))
-    except OSError:  # that it cannot be read is said where it is
-        made.update(path.encode())
-    return made.hexdigest()[:8]
+    """Tell videos of one name apart, wherever they lie."""
+    # that a file cannot be read is said where it is
+    found = digest_of_file(path) or hashlib.sha256(path.encode()).hexdigest()
+    return found[:8]
 
 
 def _parts(message: Any) -> list[dict[str, Any]]:

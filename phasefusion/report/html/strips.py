@@ -146,9 +146,10 @@ def film_strips(
     if changed:
         more = ", ..." if len(changed) > _SHOWN else ""
         warn(
-            f"{', '.join(changed[:_SHOWN])}{more}: {counted(len(changed), 'video')} "
-            f"{_OTHER_FILE if len(changed) == 1 else _OTHER_FILES}; the page shows no "
-            "frames of another file: put the old one back and write the page again",
+            f"{counted(len(changed), 'video')} "
+            f"{_OTHER_FILE if len(changed) == 1 else _OTHER_FILES}: "
+            f"{', '.join(changed[:_SHOWN])}{more}; the page shows no frames of another "
+            "file: put the old one back and write the page again",
             RecordWarning,
         )
     return sorted(made, key=lambda one: (one.item, one.phase))
