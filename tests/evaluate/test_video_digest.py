@@ -11,7 +11,7 @@ import pytest
 from pixel_scorer import PixelScorer, make_clip, make_questions
 from pixel_scorer import short_run as run
 
-from phasefusion import _video_digest
+from phasefusion import _runner, _video_digest
 from phasefusion._known_videos import known_videos
 from phasefusion._video_digest import BLOCK_BYTES, N_BLOCKS, WHOLE_BYTES, video_digest
 from phasefusion.datasets import load_questions
@@ -201,6 +201,21 @@ def test_a_video_swapped_while_the_run_goes_on_is_refused(questions, tmp_path):
     }
     assert len(digests) == 1
     assert not {p["question_id"] for p in iter_passes(tmp_path / "run")} & {"0-2"}
+
+
+def test_a_video_swapped_while_it_is_read_is_refused(questions, tmp_path, monkeypatch):
+    real = _runner.read_span
+
+    def swapping(item, *args):
+        found = real(item, *args)
+        replace_video(questions)
+        return found
+
+    monkeypatch.setattr(_runner, "read_span", swapping)
+    scorer = PixelScorer()
+    with pytest.raises(RecordError, match=r"clip0\.mp4: is another file"):
+        run(questions, tmp_path / "run", scorer)
+    assert scorer.calls == []
 
 
 def test_runs_without_digests_go_on(questions, tmp_path):
