@@ -231,7 +231,7 @@ def source_archive(path: Path, files: list[Path], when: int) -> None:
 def check(wheel: Path) -> None:
     """Only the libraries of this build are inside, all of them, and the ABI holds."""
     with zipfile.ZipFile(wheel) as held:
-        kernels = [n for n in held.namelist() if n.endswith("kernels.fatbin")]
+        kernels = [n for n in held.namelist() if n.endswith("kernels.fatbin.xz")]
         inside = {
             Path(entry.filename).name: entry.file_size
             for entry in held.infolist()
