@@ -113,6 +113,45 @@ def test_posteriors_are_those_of_the_passes(run, page):
         assert np.abs(np.array(item["fused"]) - fused).max() <= 0.5 + 1e-6
 
 
+def test_the_margin_is_that_of_the_answer_shown(page):
+    """Also where the mean over the orders prefers another option: below 0 then."""
+    text, data = page
+    assert data["main"] == "fusion"
+    n_others = 0
+    for item in data["items"]:
+        answer, fused = item["answer"], np.array(item["fused"]) / 1000
+        mean = np.array(item["posteriors"]["fusion"]).mean(axis=0) / 1000
+        assert np.abs(mean - fused).max() < 2e-3
+        if answer < 0:
+            assert item["margin"] is None
+            continue
+        votes = np.bincount(item["answers"]["fusion"])
+        assert votes[answer] == votes.max()
+        others = np.delete(fused, answer).max()
+        assert item["margin"] == pytest.approx(np.log(fused[answer] / others), abs=0.02)
+        if item["pooled_answer"] != answer:
+            n_others += 1
+            assert item["margin"] < 0
+            assert fused[item["pooled_answer"]] == fused.max()
+        else:
+            assert item["margin"] >= 0
+    assert n_others > 0
+
+
+@pytest.mark.parametrize("protocol", ["phasefusion", "quick", "stableeval"])
+def test_words_are_explained(tmp_path, protocol):
+    """Every arm of the run and every column of the table, in the fold and no others."""
+    run_with_questions(tmp_path, protocol=protocol)
+    text, data = data_of(report(tmp_path).save_html(tmp_path))
+    fold = text[text.index('<details id="words">') :]
+    fold = fold[: fold.index("</details>")]
+    for name, meaning in data["about"].items():
+        assert f"<dt>{name}</dt><dd>{meaning}</dd>" in fold
+    for arm in ("single", "fusion", "vote", "union", "dense"):
+        assert (f"<dt>{arm}</dt>" in fold) == (arm in data["arms"])
+    assert f"consensus of {data['main']}" in text
+
+
 @pytest.mark.parametrize("arm", ["union", "dense"])
 def test_posteriors_of_single_passes(run, page, arm):
     _, data = page

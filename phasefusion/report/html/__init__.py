@@ -23,6 +23,7 @@ from phasefusion.report.html.plots import plots
 from phasefusion.report.html.rendering import inert_json, rendered
 from phasefusion.report.html.shares import Shares, frame_shares, shown
 from phasefusion.report.html.strips import Strip, film_strips
+from phasefusion.report.html.words import words
 from phasefusion.report.sections import sections
 from phasefusion.report.table import build
 
@@ -170,5 +171,7 @@ def _render(
         plots=figures,
         heats=heats,
         texts_note=texts.note,
+        main=data["main"],
+        words=words(data["main"], data["arms"], numbers["half_step"] is not None),
         data=data,
     )
