@@ -22,6 +22,7 @@ from phasefusion.cli.anchoring import (
     anchor_rule,
 )
 from phasefusion.cli.application import (
+    BAD_USE,
     Budget,
     By,
     JsonFlag,
@@ -57,6 +58,7 @@ from phasefusion.errors import NoAnswerWarning, RecordError
 
 if TYPE_CHECKING:
     from phasefusion.datasets import Dataset
+    from phasefusion.report import Report
 
 _INTERRUPTED = 130
 #: Questions of `demo`; 40 s of processor time on a 2020s core.
@@ -497,7 +499,14 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
     if shard is not None and ".shard-" in finished.path.name:
         show_shard(finished, shard, as_json)
     else:
-        _show_report(finished.path, None, as_json)
+        items = _show_report(finished.path, None, as_json).numbers["items"]
+        if items["missing_passes"] == items["passes"]:
+            print(
+                "phasefusion: error: no pass of the run has an answer; see the reasons "
+                "above",
+                file=sys.stderr,
+            )
+            raise typer.Exit(BAD_USE)
 
 
 @app.command(
@@ -561,15 +570,16 @@ def _show_report(
     as_json: bool,
     page: dict[str, Any] | None = None,
     against: Path | None = None,
-) -> None:
+) -> Report:
     from phasefusion.records.files import passes_path
     from phasefusion.report import report as make_report
-    from phasefusion.report.headline import missing_sentence
+    from phasefusion.report.missing import missing_sentence, unfinished_sentence
 
     made = make_report(run, against=against)
-    missing = missing_sentence(made.numbers["items"])
-    if missing:
-        print(f"phasefusion: warning: {missing}", file=sys.stderr)
+    for sentence in (unfinished_sentence, missing_sentence):
+        said = sentence(made.numbers["items"])
+        if said:
+            print(f"phasefusion: warning: {said}", file=sys.stderr)
     paths: tuple[Path, ...] = ()
     try:
         paths = made.save(folder or passes_path(run).parent)
@@ -581,8 +591,9 @@ def _show_report(
         paths = (*paths, made.save_html(run, folder, **page))
     if as_json:
         print(json.dumps(made.to_dict(), allow_nan=False))
-        return
+        return made
     screen = console()
     screen.print(made)
     if paths:
         screen.print("written: " + ", ".join(map(str, paths)), soft_wrap=True)
+    return made

@@ -11,30 +11,33 @@ from phasefusion.report.anchors import sentences as anchors_sentences
 from phasefusion.report.figures.stableeval import sentences as stableeval_sentences
 from phasefusion.report.generated import NO_FUSION
 from phasefusion.report.imported import headline as imported_headline
+from phasefusion.report.missing import (
+    incomplete_sentence,
+    missing_sentence,
+    unfinished_sentence,
+)
 from phasefusion.report.scored import LITTLE_MASS, MANY_TIES
 from phasefusion.report.sections import percent
 from phasefusion.report.stated import sentences as stated_sentences
 
 _ARMS = ("single", "fusion", "union", "dense")
 _MAX_ARMS = 8
-#: Longest reason in a sentence.
-_MAX_REASON = 160
 
 
 def headline(numbers: Mapping[str, Any]) -> list[str]:
     """Say in a few sentences what the run found."""
     lines = []
     items = numbers["items"]
-    missing = missing_sentence(items)
+    missing, unfinished = missing_sentence(items), unfinished_sentence(items)
+    whole = not missing and not unfinished
     lines.append(
         f"{items['with_passes']} of {_questions(items['questions'])}, "
         f"{counted(items['passes'], 'pass', 'passes')}"
-        f"{'.' if missing else ', none of them missing.'}"
+        f"{', none of them missing.' if whole else '.'}"
     )
-    lines += [line for line in (missing, _few_left(items), _one_option(items)) if line]
-    lines += [
-        line for line in (_incomplete(items), _accuracy_sentence(numbers)) if line
-    ]
+    found = [unfinished, missing, _few_left(items), _one_option(items)]
+    found += [incomplete_sentence(items), _accuracy_sentence(numbers)]
+    lines += [line for line in found if line]
     lines += numbers["card"]["scored"]
     lines += [line for line in (_ties(numbers), _little_mass(numbers)) if line]
     lines += stated_sentences(numbers["stated"])
@@ -164,19 +167,6 @@ def _policy(numbers: Mapping[str, Any], arms: Sequence[str]) -> str:
     )
 
 
-def _incomplete(items: Mapping[str, Any]) -> str:
-    """Say that video files lack frames, which their passes then did not see."""
-    found = items.get("incomplete_videos")
-    if not found:
-        return ""
-    n = sum(one["questions"] for one in found)
-    return (
-        f"{counted(n, 'question')} {'is' if n == 1 else 'are'} about "
-        f"{counted(len(found), 'video')} of which a part is lost, and saw what is "
-        f"left: {found[0]['video']}: {found[0]['reason']}."
-    )
-
-
 def _one_option(items: Mapping[str, Any]) -> str:
     """Say that questions without a choice are there."""
     n = items["one_option"]
@@ -187,31 +177,6 @@ def _one_option(items: Mapping[str, Any]) -> str:
         f"{n} {have} one option: any answer is right, so every rate leaves "
         f"{'it' if n == 1 else 'them'} out."
     )
-
-
-def missing_sentence(items: Mapping[str, Any]) -> str:
-    """Say how many passes are missing and the two reasons most have; empty for none."""
-    if not items["missing_passes"]:
-        return ""
-    first, *others = items["missing_reasons"]
-    said = _reason(first)
-    if others and first["n"] == 1:
-        said = f"for {1 + len(others)} different reasons, such as {said}"
-    elif others:
-        said = f"most often ({first['n']} times) {said}; then "
-        said += f"({counted(others[0]['n'], 'time')}) {_reason(others[0])}"
-    if others[1:] and first["n"] > 1:
-        said += f"; and for {counted(len(others) - 1, 'other reason')}"
-    n = items["missing_passes"]
-    return (
-        f"{n} of {counted(items['passes'], 'pass', 'passes')} "
-        f"{'is' if n == 1 else 'are'} missing: {said}"
-    )
-
-
-def _reason(one: Mapping[str, Any]) -> str:
-    reason = " ".join(one["reason"].split())
-    return reason if len(reason) <= _MAX_REASON else reason[: _MAX_REASON - 3] + "..."
 
 
 def _few_left(items: Mapping[str, Any]) -> str:

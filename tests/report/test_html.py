@@ -286,7 +286,8 @@ def test_generated_answers(tmp_path):
 
 def test_a_run_without_its_questions(tmp_path):
     run_with_questions(tmp_path, n_items=4).unlink()
-    text, data = data_of(report(tmp_path).save_html(tmp_path))
+    with pytest.warns(RecordWarning, match="cannot be read .* --questions FILE"):
+        text, data = data_of(report(tmp_path).save_html(tmp_path))
     assert "cannot be read" in text
     assert data["items"][0]["question"] == ""
     assert data["strips"] == {}
