@@ -16,6 +16,7 @@ from phasefusion.records.questions import find_questions
 from phasefusion.report import report
 from phasefusion.report.html import inert_json
 from phasefusion.report.html.data import heat_maps, page_data
+from phasefusion.report.html.plots import plots
 from phasefusion.report.table import build
 
 CLIP = tinyvlm.questions_path().parent / "clip-000.mp4"
@@ -407,3 +408,41 @@ def test_shares_of_the_frames_that_a_long_strip_shows(tmp_path):
     values = rows[1]["values"][0]
     wanted = [round(values[index // 2], 3) for index in strip["frames"]]
     assert strip["shares"][0]["values"] == wanted
+
+
+def test_a_plot_without_a_line_is_a_sentence(tmp_path):
+    """Questions of equal margin cannot be answered one before the other."""
+    run_with_questions(tmp_path, n_items=4)
+    path = tmp_path / "passes.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        row["logprobs"] = [-0.1 if c == 0 else -4.0 for c in row["order"]]
+        row["answer"] = 0
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = report(tmp_path)
+    (risk,) = [p for p in plots_of(made, tmp_path) if p["title"] == "Risk and coverage"]
+    assert risk["svg"] == ""
+    assert risk["note"].startswith("Not drawn: no two questions have different margins")
+
+
+def test_axes_of_percentages_end_at_100(tmp_path):
+    run_with_questions(tmp_path)
+    path = tmp_path / "passes.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:  # right everywhere: intervals reach 100
+        q = int(row["question_id"][1:])
+        row["logprobs"] = [-0.1 - c * (1 + q) for c in row["order"]]
+        row |= {"answer": 0, "gold": 0}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = plots_of(report(tmp_path), tmp_path)
+    assert len(found) == 4
+    for plot in found:
+        ticks = re.findall(r">\s*(\d+(?:\.\d+)?)\s*</text>", plot["svg"])
+        most = 100 if plot["title"] != "Margins" else 1000
+        assert ticks
+        assert max(map(float, ticks)) <= most, plot["title"]
+
+
+def plots_of(made, folder):
+    table = build(read_passes(folder), read_run(folder)["settings"])
+    return plots(made.numbers, table)

@@ -107,7 +107,8 @@
 
   function draw(all = false) {
     const first = all ? 0 : Math.max(0, Math.floor(scroller.scrollTop / ROW_PX) - SPARE_ROWS);
-    const n = Math.ceil(scroller.clientHeight / ROW_PX) + 2 * SPARE_ROWS;
+    // the box is no higher than its rows, and never higher than the window
+    const n = Math.ceil(window.innerHeight / ROW_PX) + 2 * SPARE_ROWS;
     const last = all ? shown.length : Math.min(shown.length, first + n);
     const rows = [];
     if (first > 0) rows.push(space(first));
@@ -131,7 +132,7 @@
     if (!shown.length) return;
     chosen = Math.min(shown.length - 1, Math.max(0, chosen + by));
     const top = chosen * ROW_PX;
-    const sight = scroller.clientHeight - 2 * ROW_PX;
+    const sight = scroller.clientHeight - at("columns").offsetHeight - ROW_PX;
     if (top < scroller.scrollTop) scroller.scrollTop = top;
     else if (top > scroller.scrollTop + sight) scroller.scrollTop = top - sight;
     draw();
@@ -378,6 +379,7 @@
     at("absent").textContent = asked && !there ? `There is no question #item=${asked[1]} on this page: ${last}.` : "";
     if (!there) return;
     chosen = Math.max(0, shown.indexOf(i));
+    move(0);
     open(i);
   }
   window.addEventListener("hashchange", follow);
