@@ -338,6 +338,19 @@ def test_units_a_question_are_of_those_whose_frames_are_known(tmp_path):
     assert "2 questions with passes of unknown frames are left out" in made["note"]
 
 
+def test_costs_of_unknown_frames_are_not_defined(tmp_path):
+    passes = made_run(tmp_path, n_items=4, protocol="stableeval")
+    write(tmp_path, [p | {"budget": None} for p in passes])
+    made = report(tmp_path)
+    one, whole = table(made, "Cost")["rows"]
+    assert (one["passes"], whole["passes"]) == (4, len(passes))
+    for row in (one, whole):
+        assert row["frames a pass"] == "–"
+        assert row["frames shown"] is row["units"] is None
+        assert math.isnan(row["units a question"])
+    assert "nan" not in made.to_markdown().split("## Sampling")[0]
+
+
 def test_costs_are_frames_squared(tmp_path):
     passes = made_run(tmp_path, n_items=8, budget=4, protocol="stableeval")
     for p in passes:

@@ -10,6 +10,7 @@ import numpy as np
 from phasefusion._wording import counted
 from phasefusion.report.figures.study import ArmPasses, Study
 from phasefusion.report.figures.table import FigureTable, clean
+from phasefusion.report.sections import UNDEFINED
 
 
 def costs(study: Study) -> FigureTable:
@@ -61,19 +62,17 @@ def _row(name: str, study: Study, arm: ArmPasses, *, one: bool) -> tuple[Any, ..
     passes = np.where(n_passes > 0, 1, 0) if one else n_passes
     frames = passes[known] * budgets[known]
     units = frames * budgets[known]
-    fewest, most = (
-        (int(budgets[known].min()), int(budgets[known].max()))
-        if known.any()
-        else (0, 0)
-    )
     n_known, total = int(known.sum()), int(units.sum())
+    if not n_known:
+        return name, int(passes.sum()), UNDEFINED, None, None, math.nan
+    fewest, most = int(budgets[known].min()), int(budgets[known].max())
     return (
         name,
         int(passes.sum()),
         str(most) if fewest == most else f"{fewest} to {most}",
         int(frames.sum()),
         total,
-        total / n_known if n_known else math.nan,
+        total / n_known,
     )
 
 
