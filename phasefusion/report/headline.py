@@ -17,11 +17,12 @@ from phasefusion.report.missing import (
     unfinished_sentence,
 )
 from phasefusion.report.scored import LITTLE_MASS, MANY_TIES
-from phasefusion.report.sections import percent
+from phasefusion.report.sections import measures_consistency, percent
 from phasefusion.report.stated import sentences as stated_sentences
 
 _ARMS = ("single", "fusion", "union", "dense")
 _MAX_ARMS = 8
+NO_GOLD = "No question has a right answer, so there is no accuracy."
 
 
 def headline(numbers: Mapping[str, Any]) -> list[str]:
@@ -48,6 +49,11 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
             f"{percent(flips['consensus']['pairwise']['value'])} % of the consensus "
             f"answers; {percent(flips['consensus']['any']['value'])} % change over all "
             "phases."
+        )
+    if not measures_consistency(numbers):
+        lines.append(
+            "Consistency is not measured: it takes two phases, or two option orders, "
+            "that answer the same questions."
         )
     half = numbers["half_step"]
     if half is not None:
@@ -95,11 +101,18 @@ def _accuracy_sentence(numbers: Mapping[str, Any]) -> str:
     usual = [*_ARMS, *(["vote"] if "fusion" not in values else [])]
     arms = [arm for arm in usual if arm in values] or list(values)
     if not arms:
-        return ""
+        items = numbers["items"]
+        no_gold = items["without_gold"] == items["with_passes"]
+        return NO_GOLD if no_gold else ""
     parts = [f"{arm} {percent(values[arm])} %" for arm in arms[:_MAX_ARMS]]
     if len(arms) > len(parts):
         parts.append(f"{len(arms) - len(parts)} more in the table")
-    over = ", mean over orders" if numbers["order_flips"] is not None else ""
+    orders = numbers["card"]["orders"] or {}
+    over = ""
+    if numbers["order_flips"] is not None:
+        over = ", mean over orders"
+    elif orders.get("kind") == "identity" and numbers["card"]["shows_options"]:
+        over = ", in one option order"
     return f"Accuracy{over}: {', '.join(parts)}{_policy(numbers, arms[:_MAX_ARMS])}."
 
 
