@@ -89,7 +89,7 @@ def section(numbers: Mapping[str, Any] | None) -> Section | None:
         ),
         tuple(rows),
         "In percent. Parsed: the text names one option; invalid: a letter that the "
-        "question does not have; refused; unparsed: no option, or more than one; missing: no text. "
-        "Right: without an answer counts as wrong; the other tables leave such "
-        "questions out.",
+        "question does not have; refused; unparsed: no option, or more than one; "
+        "missing: no text. Right: without an answer counts as wrong; the other tables "
+        "leave such questions out.",
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phasefusion._wording import counted
+from phasefusion.records.files import IMPORTED, RECORDED
 from phasefusion.report.anchors import sentences as anchors_sentences
 from phasefusion.report.figures.stableeval import sentences as stableeval_sentences
 from phasefusion.report.generated import NO_FUSION
@@ -107,11 +108,11 @@ def _accuracy_sentence(numbers: Mapping[str, Any]) -> str:
     parts = [f"{arm} {percent(values[arm])} %" for arm in arms[:_MAX_ARMS]]
     if len(arms) > len(parts):
         parts.append(f"{len(arms) - len(parts)} more in the table")
-    orders = numbers["card"]["orders"] or {}
+    foreign = numbers["protocol"] in (IMPORTED, RECORDED, None)
     over = ""
     if numbers["order_flips"] is not None:
         over = ", mean over orders"
-    elif orders.get("kind") == "identity" and numbers["card"]["shows_options"]:
+    elif numbers["card"]["shows_options"] and not foreign:
         over = ", in one option order"
     return f"Accuracy{over}: {', '.join(parts)}{_policy(numbers, arms[:_MAX_ARMS])}."
 
