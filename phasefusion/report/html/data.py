@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._wording import counted
 from phasefusion.fusion import fuse_items
 from phasefusion.records import Passes
 from phasefusion.records.questions import QuestionTexts
@@ -258,6 +259,7 @@ def heat_maps(table: Table) -> list[dict[str, Any]]:
             {
                 "title": title,
                 "n": int(usable.sum()),
+                "said": counted(int(usable.sum()), "question"),
                 "orders": n_orders,
                 "shared": table.shared_orders,
                 "rows": [
