@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from enum import StrEnum
@@ -28,7 +27,6 @@ from phasefusion.cli.application import (
     JsonFlag,
     Origin,
     app,
-    console,
     examples,
 )
 from phasefusion.cli.protocols import parse_values, print_plan, warn_of_no_effect
@@ -45,6 +43,7 @@ from phasefusion.cli.questions import (
     Videos,
     read_dataset,
 )
+from phasefusion.cli.reports import show_report
 from phasefusion.cli.sharding import (
     EngineName,
     EngineOption,
@@ -54,11 +53,10 @@ from phasefusion.cli.sharding import (
     find_scorer,
     show_shard,
 )
-from phasefusion.errors import NoAnswerWarning, RecordError
+from phasefusion.errors import NoAnswerWarning
 
 if TYPE_CHECKING:
     from phasefusion.datasets import Dataset
-    from phasefusion.report import Report
 
 _INTERRUPTED = 130
 #: Questions of `demo`; 40 s of processor time on a 2020s core.
@@ -499,7 +497,7 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
     if shard is not None and ".shard-" in finished.path.name:
         show_shard(finished, shard, as_json)
     else:
-        items = _show_report(finished.path, None, as_json).numbers["items"]
+        items = show_report(finished.path, None, as_json).numbers["items"]
         if items["missing_passes"] == items["passes"]:
             print(
                 "phasefusion: error: no pass of the run has an answer; see the reasons "
@@ -561,39 +559,4 @@ def report(
         raise typer.BadParameter(f"--strips is {frames}; it must be at least 0")
     page: dict[str, Any] = {"questions": questions}
     page |= {} if frames is None else {"n_strips": frames}
-    _show_report(run, save, as_json, page if html else None, against)
-
-
-def _show_report(
-    run: Path,
-    folder: Path | None,
-    as_json: bool,
-    page: dict[str, Any] | None = None,
-    against: Path | None = None,
-) -> Report:
-    from phasefusion.records.files import passes_path
-    from phasefusion.report import report as make_report
-    from phasefusion.report.missing import missing_sentence, unfinished_sentence
-
-    made = make_report(run, against=against)
-    for sentence in (unfinished_sentence, missing_sentence):
-        said = sentence(made.numbers["items"])
-        if said:
-            print(f"phasefusion: warning: {said}", file=sys.stderr)
-    paths: tuple[Path, ...] = ()
-    try:
-        paths = made.save(folder or passes_path(run).parent)
-    except RecordError as error:  # a run that may only be read can be reported too
-        if folder is not None:
-            raise
-        print(f"phasefusion: warning: {error}", file=sys.stderr)
-    if page is not None:
-        paths = (*paths, made.save_html(run, folder, **page))
-    if as_json:
-        print(json.dumps(made.to_dict(), allow_nan=False))
-        return made
-    screen = console()
-    screen.print(made)
-    if paths:
-        screen.print("written: " + ", ".join(map(str, paths)), soft_wrap=True)
-    return made
+    show_report(run, save, as_json, page if html else None, against)

@@ -43,6 +43,27 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
     lines += numbers["card"]["scored"]
     lines += [line for line in (_ties(numbers), _little_mass(numbers)) if line]
     lines += stated_sentences(numbers["stated"])
+    lines += _changes(numbers)
+    if numbers.get("generated") and "vote" in numbers["accuracy"]:
+        lines.append(NO_FUSION)
+    figure = numbers.get("figure")
+    if figure and numbers["protocol"] == "stableeval":
+        lines += stableeval_sentences(numbers["consistency"], figure["tables"])
+    elif figure and not figure["is_further"]:
+        section = figure["section"]
+        where = f"in brackets the paper's{', section ' if section else ''}{section}"
+        if section == "StableEval":  # which gives no numbers to compare with
+            where = section
+        lines.append(f"The figure of this protocol ({where}): {figure['reproduces']}.")
+    lines += anchors_sentences(numbers.get("anchors"))
+    if "imported" in numbers:
+        lines += imported_headline(numbers["imported"])
+    return lines
+
+
+def _changes(numbers: Mapping[str, Any]) -> list[str]:
+    """Say how often another phase, a half-step shift and another order change answers."""
+    lines = []
     flips = numbers["phase_flips"]
     if flips is not None and flips["consensus"]["pairwise"]["n"]:
         lines.append(
@@ -75,20 +96,6 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
                 f"{percent(values['any']['value'])} % of the questions change under "
                 "some order."
             )
-    if numbers.get("generated") and "vote" in numbers["accuracy"]:
-        lines.append(NO_FUSION)
-    figure = numbers.get("figure")
-    if figure and numbers["protocol"] == "stableeval":
-        lines += stableeval_sentences(numbers["consistency"], figure["tables"])
-    elif figure and not figure["is_further"]:
-        section = figure["section"]
-        where = f"in brackets the paper's{', section ' if section else ''}{section}"
-        if section == "StableEval":  # which gives no numbers to compare with
-            where = section
-        lines.append(f"The figure of this protocol ({where}): {figure['reproduces']}.")
-    lines += anchors_sentences(numbers.get("anchors"))
-    if "imported" in numbers:
-        lines += imported_headline(numbers["imported"])
     return lines
 
 

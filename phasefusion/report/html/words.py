@@ -80,7 +80,7 @@ def words(
     general = [
         ("arm", "A way to answer a question from passes, listed below."),
         ("pass", "One question scored once: one choice of frames, one option order."),
-        ("option order", "The options of a question, dealt to the letters otherwise."),
+        ("option order", "One way to deal the options of a question to the letters."),
         ("posterior", "Probabilities of the options alone, which add up to 100 %."),
         (
             "consensus",
@@ -102,6 +102,14 @@ def words(
     )
     general.append(
         ("accuracy, consensus", "Share of the questions whose consensus is right."),
+    )
+    general.append(
+        (
+            "margin",
+            "Log of the posterior of an answer over that of the next best option, in "
+            "nats: 0.7 is twice as likely. Plots and tables are of the first option "
+            "order, the column of the table of questions of the answer shown there.",
+        ),
     )
     if has_half_step:
         general.append(
