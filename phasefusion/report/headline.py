@@ -62,7 +62,7 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
 
 
 def _changes(numbers: Mapping[str, Any]) -> list[str]:
-    """Say how often another phase, a half-step shift and another order change answers."""
+    """Say how often another phase, half a step and another order change answers."""
     lines = []
     flips = numbers["phase_flips"]
     if flips is not None and flips["consensus"]["pairwise"]["n"]:
