@@ -192,6 +192,8 @@ class Runner:
     def run(self, items: Sequence[Item], show: bool | Listener | None) -> None:
         """Make every pass of `items` that is not on disk, video by video."""
         total, done, groups = self.plan(items)
+        if groups:
+            self.writer.expect(total - done)
         with follow(total, done, show) as advance:
             for group in groups:
                 self.run_video(group, advance)

@@ -29,6 +29,7 @@ from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
 from phasefusion.protocols.stages import lowest_margins, undecided
 from phasefusion.records import RunWriter, _json, read_passes
+from phasefusion.records.questions import question_places
 from phasefusion.video import CacheArgument
 
 if TYPE_CHECKING:
@@ -237,9 +238,10 @@ def evaluate(
     if anchor is not None:
         anchor.check(items)
     chosen, part = part_of(items, limit, shard, plan)
-    about: dict[str, Any] = {"questions": source}
     if part is not None:
         out = part.folder(out)
+    about: dict[str, Any] = {"questions": source | question_places(source, out)}
+    if part is not None:
         about |= part.to_dict()
     frames = None if cache is None else as_cache(cache)
     with crew:  # before anything starts, so that nothing is left when that fails
@@ -257,9 +259,12 @@ def evaluate(
             videos = known_videos(writer.folder, writer.digests, items)
             n_old = len(writer.done)
             _warn_of_more(writer, chosen, limit)
-            for arms, some in _stages(plan, chosen, out, seed):
+            stages = _stages(plan, chosen, out, seed)
+            for n_begun, (arms, some) in enumerate(stages, 1):
+                writer.stages_left = len(plan.stages) - n_begun
                 runner = Runner(scored_with, writer, arms, *options, videos)
                 crew.run(runner, some, progress)
+            writer.expect(0)
             _warn_without_answers(writer)
             return Run(Path(out), len(writer.done), len(writer.done) - n_old)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from enum import StrEnum
@@ -22,12 +21,12 @@ from phasefusion.cli.anchoring import (
     anchor_rule,
 )
 from phasefusion.cli.application import (
+    BAD_USE,
     Budget,
     By,
     JsonFlag,
     Origin,
     app,
-    console,
     examples,
 )
 from phasefusion.cli.protocols import parse_values, print_plan, warn_of_no_effect
@@ -44,6 +43,7 @@ from phasefusion.cli.questions import (
     Videos,
     read_dataset,
 )
+from phasefusion.cli.reports import show_report
 from phasefusion.cli.sharding import (
     EngineName,
     EngineOption,
@@ -53,7 +53,7 @@ from phasefusion.cli.sharding import (
     find_scorer,
     show_shard,
 )
-from phasefusion.errors import NoAnswerWarning, RecordError
+from phasefusion.errors import NoAnswerWarning
 
 if TYPE_CHECKING:
     from phasefusion.datasets import Dataset
@@ -497,7 +497,14 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
     if shard is not None and ".shard-" in finished.path.name:
         show_shard(finished, shard, as_json)
     else:
-        _show_report(finished.path, None, as_json)
+        items = show_report(finished.path, None, as_json).numbers["items"]
+        if items["missing_passes"] == items["passes"]:
+            print(
+                "phasefusion: error: no pass of the run has an answer; see the reasons "
+                "above",
+                file=sys.stderr,
+            )
+            raise typer.Exit(BAD_USE)
 
 
 @app.command(
@@ -552,37 +559,4 @@ def report(
         raise typer.BadParameter(f"--strips is {frames}; it must be at least 0")
     page: dict[str, Any] = {"questions": questions}
     page |= {} if frames is None else {"n_strips": frames}
-    _show_report(run, save, as_json, page if html else None, against)
-
-
-def _show_report(
-    run: Path,
-    folder: Path | None,
-    as_json: bool,
-    page: dict[str, Any] | None = None,
-    against: Path | None = None,
-) -> None:
-    from phasefusion.records.files import passes_path
-    from phasefusion.report import report as make_report
-    from phasefusion.report.headline import missing_sentence
-
-    made = make_report(run, against=against)
-    missing = missing_sentence(made.numbers["items"])
-    if missing:
-        print(f"phasefusion: warning: {missing}", file=sys.stderr)
-    paths: tuple[Path, ...] = ()
-    try:
-        paths = made.save(folder or passes_path(run).parent)
-    except RecordError as error:  # a run that may only be read can be reported too
-        if folder is not None:
-            raise
-        print(f"phasefusion: warning: {error}", file=sys.stderr)
-    if page is not None:
-        paths = (*paths, made.save_html(run, folder, **page))
-    if as_json:
-        print(json.dumps(made.to_dict(), allow_nan=False))
-        return
-    screen = console()
-    screen.print(made)
-    if paths:
-        screen.print("written: " + ", ".join(map(str, paths)), soft_wrap=True)
+    show_report(run, save, as_json, page if html else None, against)

@@ -89,7 +89,12 @@ def _accuracy(made: Comparison) -> Section:
             f"{made.cluster} ({counted(mean.n_clusters, 'cluster')}); of the "
             "accuracies Wilson's, items independent."
         )
-    return Section("Accuracy", ("", "%", "95 %", "items of the run"), tuple(rows), note)
+    return Section(
+        "Accuracy",
+        ("", "consensus, %", "95 %", "items of the run"),
+        tuple(rows),
+        f"Consensus: the plurality over the option orders. {note}",
+    )
 
 
 def _share(side: SideSummary) -> tuple[str, str]:

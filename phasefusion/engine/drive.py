@@ -240,6 +240,8 @@ class Drive:
         self._hear_out()
         self._replace_stale()
         total, done, groups = runner.plan(items)
+        if groups:
+            runner.writer.expect(total - done)
         with follow(total, done, show) as advance:
             run = self._run = _Run(runner, groups, cost_of, self._limits, advance)
             for worker in self._ready:

@@ -28,6 +28,7 @@ from phasefusion.records.files import (
     read_run,
     write_whole,
 )
+from phasefusion.records.questions import question_places
 
 if TYPE_CHECKING:
     from phasefusion.protocols import Plan
@@ -322,10 +323,26 @@ def _replace(out: Path, paths: list[Path], same_scorer: bool) -> int:
         parts = [(path, read_run(path)) for path in [*paths, *more]]
         whole = parts[0][1] | made_of(parts)
         whole.pop("shard")
+        whole.pop("planned", None)
+        if not more:
+            whole |= _planned([run for _, run in parts])
+        source = whole.get("questions") or {}
+        if source.get("absolute"):
+            lies = {"file": source["absolute"]}
+            whole["questions"] = source | question_places(lies, out)
         write_whole(folder / RUN_FILE, whole)
         for file in (RUN_FILE, PASSES_FILE):
             os.replace(folder / file, out / file)
     return merged.n_passes
+
+
+def _planned(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what the shards have planned together, if each of them says so."""
+    planned = [run["planned"] for run in runs if "planned" in run]
+    if len(planned) < len(runs):
+        return {}
+    names = "passes", "stages_left"
+    return {"planned": {name: sum(one[name] for one in planned) for name in names}}
 
 
 def _more_of(out: Path, paths: Sequence[Path], same_scorer: bool) -> list[Path]:

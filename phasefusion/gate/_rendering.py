@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from phasefusion._measures import LABELS
+from phasefusion._wording import counted
 from phasefusion.gate._judging import Check
 from phasefusion.report import tables
 from phasefusion.report.sections import UNDEFINED, Section
@@ -55,19 +56,23 @@ def sentence(check: Check) -> str:
     return said + _needed(check)
 
 
+def _sample(n: int, n_clusters: int) -> str:
+    return f"{counted(n, 'item')} in {counted(n_clusters, 'cluster')}"
+
+
 def _needed(check: Check) -> str:
     if check.state != "open":
         return ""
-    have = f"the {check.n} items in {check.n_clusters} clusters are too few"
+    have = f"{_sample(check.n, check.n_clusters)} are too few"
     if check.needed is None:
         return f"; {have}, and no size can be told from them"
-    sample = f"{check.needed.n} items in {check.needed.n_clusters} clusters"
+    sample = _sample(check.needed.n, check.needed.n_clusters)
     if check.kind == "change":
         true = "if nothing really fell"
     else:
         true = "if it is really so high"
     if check.needed.n <= check.n:
-        have = f"there are {check.n} items in {check.n_clusters} clusters"
+        have = f"the sample is {_sample(check.n, check.n_clusters)}"
     chance = half_up(100 * check.needed.power, 0)
     return f"; {have}: {true}, {sample} would show it with a chance of {chance} %"
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _AGAINST = ("single", "union", "dense", "vote")
 _RESAMPLES = 2000
 _NOTE = (
+    "Accuracy is that of consensus answers, the plurality over the option orders. "
     "95 % intervals: of rates Wilson's for the effective items, of differences CR1 "
     "with t (exact where nothing differs), of design effects and ICC percentiles over "
     "resampled clusters."

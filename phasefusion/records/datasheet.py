@@ -361,11 +361,12 @@ def _run_sections(run: Mapping[str, Any]) -> list[str]:
     file = run["file"]
     lines = [
         f"\n## {_markdown.inline(run['run'])}\n",
-        f"{run['passes']} passes of {run['items']} questions about {run['videos']} "
-        f"videos; {run['with_gold']} questions have a right answer.",
-        f"{run['missing_passes']} passes are recorded as missing; {absent['absent']} "
-        f"that others of their kind have are not recorded, of "
-        f"{absent['items_that_lack']} questions.",
+        f"{counted(run['passes'], 'pass', 'passes')} of "
+        f"{counted(run['items'], 'question')} about {counted(run['videos'], 'video')}; "
+        f"questions with a right answer: {run['with_gold']}.",
+        f"Passes recorded as missing: {run['missing_passes']}; passes that others of "
+        f"their kind have and that are not recorded: {absent['absent']}, of "
+        f"{counted(absent['items_that_lack'], 'question')}.",
         f"\n{_markdown.code(file['name'])}, {file['bytes']} bytes, SHA-256 "
         f"`{file['sha256']}`.",
     ]

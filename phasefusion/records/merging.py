@@ -297,7 +297,9 @@ class _Index:
         chosen = runs[-1 if self.keep == "last" else 0]
         assert chosen is not None
         questions = _questions([run for _, run in known])
-        return chosen | {"questions": questions} | made_of(known)
+        whole = chosen | {"questions": questions} | made_of(known)
+        whole.pop("planned", None)  # of one of them
+        return whole
 
     def _settings(self, run: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a run must keep from its first pass to its last."""

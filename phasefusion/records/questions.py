@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,16 +17,75 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QuestionTexts:
-    """Questions by benchmark and id, and why there are none where there are none."""
+    """Questions by benchmark and id, and why there are none where there are none.
+
+    Attributes
+    ----------
+    items : mapping from (str, str) to Item
+    note : str
+        What is amiss; empty when nothing is.
+    is_lost : bool
+        Whether the run names a file that cannot be read where it is now.
+    """
 
     items: Mapping[tuple[str, str], Item] = field(default_factory=dict)
     note: str = ""
+    is_lost: bool = False
+
+
+#: What to do where the question file of a run is not found.
+NAME_IT = "name it with --questions FILE (questions= in Python)"
+
+
+def question_places(source: Mapping[str, Any], out: str | Path) -> dict[str, str]:
+    """Return where a question file lies, from any folder and from that of the run.
+
+    Parameters
+    ----------
+    source : mapping
+        What run.json says of the questions; its "file" is the path that was given.
+    out : str or Path
+        The run folder.
+
+    Returns
+    -------
+    dict
+        ``absolute`` and ``from_run``; empty for questions of no file.
+    """
+    if not source.get("file"):
+        return {}
+    absolute = os.path.abspath(source["file"])
+    return {
+        "absolute": absolute,
+        "from_run": os.path.relpath(os.path.realpath(absolute), os.path.realpath(out)),
+    }
+
+
+def _places(run: Mapping[str, Any], folder: Path | None) -> Iterator[Path]:
+    """Where the question file of a run may be: beside the run, then as it was named."""
+    source = run.get("questions", {})
+    if folder is not None and source.get("from_run"):
+        yield Path(os.path.realpath(folder)) / source["from_run"]
+    if source.get("absolute"):
+        yield Path(source["absolute"])
+    yield Path(source["file"])
 
 
 def find_questions(
-    run: Mapping[str, Any], path: str | Path | None = None
+    run: Mapping[str, Any],
+    path: str | Path | None = None,
+    *,
+    folder: Path | None = None,
 ) -> QuestionTexts:
     """Read the question file that is given, or that the run names if it can be read.
+
+    Parameters
+    ----------
+    run : mapping
+        ``run.json``.
+    path : str or Path, optional
+    folder : Path, optional
+        Of the run, from which the file is found when both were moved together.
 
     Raises
     ------
@@ -36,18 +96,25 @@ def find_questions(
 
     if path is not None:
         return _by_id(load_questions(path, check_videos=False), run)
-    named = run.get("questions", {}).get("file")
-    if not named:
+    if not run.get("questions", {}).get("file"):
         return QuestionTexts(note="The run names no question file")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the run has given them
-            return _by_id(load_questions(named, check_videos=False), run)
-    except (OSError, PhaseFusionError) as error:
-        reason = " ".join(str(error).split())
-        return QuestionTexts(
-            note=f"The question file that the run names cannot be read ({reason})"
-        )
+    reason, found = "", None
+    for place in _places(run, folder):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the run has given them
+                found = _by_id(load_questions(place, check_videos=False), run)
+        except (OSError, PhaseFusionError) as error:
+            reason = " ".join(str(error).split())
+            continue
+        if found.items:  # or it is another file that lies there now
+            break
+    if found is not None:
+        return found
+    return QuestionTexts(
+        note=f"The question file that the run names cannot be read ({reason})",
+        is_lost=True,
+    )
 
 
 def _by_id(items: list[Item], run: Mapping[str, Any]) -> QuestionTexts:

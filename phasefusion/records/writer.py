@@ -67,6 +67,9 @@ class RunWriter(Appender):
         Passes on disk that have an answer.
     reason : str
         Why the first one that has none lacks it.
+    stages_left : int or None
+        Stages of the plan that are still to come, of which nobody knows yet how many
+        passes they have; None for a run without a plan, which `expect` leaves so.
 
     Raises
     ------
@@ -89,6 +92,7 @@ class RunWriter(Appender):
         self.digests: dict[tuple[str, str], str] = {}
         self.n_answered = 0
         self.reason = ""
+        self.stages_left: int | None = None
         self._fsync_every_s = fsync_every_s
         self._last_fsync_s = time.monotonic()
         try:
@@ -128,6 +132,33 @@ class RunWriter(Appender):
             )
         self._warn_of_others()
         write_whole(self.folder / RUN_FILE, wanted | {"format": FORMAT})
+
+    def expect(self, n_passes: int) -> None:
+        """Say in ``run.json`` how many passes the run has when it is finished.
+
+        Parameters
+        ----------
+        n_passes : int
+            That are still to be made, of the stages that have begun.
+
+        Raises
+        ------
+        RecordError
+            If the file cannot be written.
+        """
+        if self.stages_left is None:
+            return
+        planned = {
+            "passes": len(self.done) + n_passes,
+            "stages_left": self.stages_left,
+        }
+        run = read_run(self.folder)
+        if run.get("planned") == planned:
+            return
+        try:
+            write_whole(self.folder / RUN_FILE, run | {"planned": planned})
+        except OSError as error:
+            raise RecordError(unwritten(self.folder, error)) from error
 
     def _warn_of_others(self) -> None:
         """Say that the folder of a new run is somebody else's, too."""

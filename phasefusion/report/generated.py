@@ -82,14 +82,14 @@ def section(numbers: Mapping[str, Any] | None) -> Section | None:
         "Generated answers",
         (
             "arm",
-            *(f"{outcome}, %" for outcome in OUTCOMES),
-            "right, %",
+            *OUTCOMES,
+            "right",
             "of parsed",
             "passes",
         ),
         tuple(rows),
-        "Parsed: the text names one option; invalid: a letter that the question does "
-        "not have; refused; unparsed: no option, or more than one; missing: no text. "
-        "Right: without an answer counts as wrong; the other tables leave such "
-        "questions out.",
+        "In percent. Parsed: the text names one option; invalid: a letter that the "
+        "question does not have; refused; unparsed: no option, or more than one; "
+        "missing: no text. Right: without an answer counts as wrong; the other tables "
+        "leave such questions out.",
     )

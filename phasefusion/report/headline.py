@@ -7,37 +7,63 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phasefusion._wording import counted
+from phasefusion.records.files import IMPORTED, RECORDED
 from phasefusion.report.anchors import sentences as anchors_sentences
 from phasefusion.report.figures.stableeval import sentences as stableeval_sentences
 from phasefusion.report.generated import NO_FUSION
 from phasefusion.report.imported import headline as imported_headline
+from phasefusion.report.missing import (
+    incomplete_sentence,
+    missing_sentence,
+    unfinished_sentence,
+)
 from phasefusion.report.scored import LITTLE_MASS, MANY_TIES
-from phasefusion.report.sections import percent
+from phasefusion.report.sections import measures_consistency, percent
 from phasefusion.report.stated import sentences as stated_sentences
 
 _ARMS = ("single", "fusion", "union", "dense")
 _MAX_ARMS = 8
-#: Longest reason in a sentence.
-_MAX_REASON = 160
+NO_GOLD = "No question has a right answer, so there is no accuracy."
 
 
 def headline(numbers: Mapping[str, Any]) -> list[str]:
     """Say in a few sentences what the run found."""
     lines = []
     items = numbers["items"]
-    missing = missing_sentence(items)
+    missing, unfinished = missing_sentence(items), unfinished_sentence(items)
+    whole = not missing and not unfinished
     lines.append(
         f"{items['with_passes']} of {_questions(items['questions'])}, "
         f"{counted(items['passes'], 'pass', 'passes')}"
-        f"{'.' if missing else ', none of them missing.'}"
+        f"{', none of them missing.' if whole else '.'}"
     )
-    lines += [line for line in (missing, _few_left(items), _one_option(items)) if line]
-    lines += [
-        line for line in (_incomplete(items), _accuracy_sentence(numbers)) if line
-    ]
+    found = [unfinished, missing, _few_left(items), _one_option(items)]
+    found += [incomplete_sentence(items), _accuracy_sentence(numbers)]
+    lines += [line for line in found if line]
     lines += numbers["card"]["scored"]
     lines += [line for line in (_ties(numbers), _little_mass(numbers)) if line]
     lines += stated_sentences(numbers["stated"])
+    lines += _changes(numbers)
+    if numbers.get("generated") and "vote" in numbers["accuracy"]:
+        lines.append(NO_FUSION)
+    figure = numbers.get("figure")
+    if figure and numbers["protocol"] == "stableeval":
+        lines += stableeval_sentences(numbers["consistency"], figure["tables"])
+    elif figure and not figure["is_further"]:
+        section = figure["section"]
+        where = f"in brackets the paper's{', section ' if section else ''}{section}"
+        if section == "StableEval":  # which gives no numbers to compare with
+            where = section
+        lines.append(f"The figure of this protocol ({where}): {figure['reproduces']}.")
+    lines += anchors_sentences(numbers.get("anchors"))
+    if "imported" in numbers:
+        lines += imported_headline(numbers["imported"])
+    return lines
+
+
+def _changes(numbers: Mapping[str, Any]) -> list[str]:
+    """Say how often another phase, half a step and another order change answers."""
+    lines = []
     flips = numbers["phase_flips"]
     if flips is not None and flips["consensus"]["pairwise"]["n"]:
         lines.append(
@@ -45,6 +71,11 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
             f"{percent(flips['consensus']['pairwise']['value'])} % of the consensus "
             f"answers; {percent(flips['consensus']['any']['value'])} % change over all "
             "phases."
+        )
+    if not measures_consistency(numbers):
+        lines.append(
+            "Consistency is not measured: it takes two phases, or two option orders, "
+            "that answer the same questions."
         )
     half = numbers["half_step"]
     if half is not None:
@@ -65,20 +96,6 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
                 f"{percent(values['any']['value'])} % of the questions change under "
                 "some order."
             )
-    if numbers.get("generated") and "vote" in numbers["accuracy"]:
-        lines.append(NO_FUSION)
-    figure = numbers.get("figure")
-    if figure and numbers["protocol"] == "stableeval":
-        lines += stableeval_sentences(numbers["consistency"], figure["tables"])
-    elif figure and not figure["is_further"]:
-        section = figure["section"]
-        where = f"in brackets the paper's{', section ' if section else ''}{section}"
-        if section == "StableEval":  # which gives no numbers to compare with
-            where = section
-        lines.append(f"The figure of this protocol ({where}): {figure['reproduces']}.")
-    lines += anchors_sentences(numbers.get("anchors"))
-    if "imported" in numbers:
-        lines += imported_headline(numbers["imported"])
     return lines
 
 
@@ -92,11 +109,18 @@ def _accuracy_sentence(numbers: Mapping[str, Any]) -> str:
     usual = [*_ARMS, *(["vote"] if "fusion" not in values else [])]
     arms = [arm for arm in usual if arm in values] or list(values)
     if not arms:
-        return ""
+        items = numbers["items"]
+        no_gold = items["without_gold"] == items["with_passes"]
+        return NO_GOLD if no_gold else ""
     parts = [f"{arm} {percent(values[arm])} %" for arm in arms[:_MAX_ARMS]]
     if len(arms) > len(parts):
         parts.append(f"{len(arms) - len(parts)} more in the table")
-    over = ", mean over orders" if numbers["order_flips"] is not None else ""
+    foreign = numbers["protocol"] in (IMPORTED, RECORDED, None)
+    over = ""
+    if numbers["order_flips"] is not None:
+        over = ", mean over orders"
+    elif numbers["card"]["shows_options"] and not foreign:
+        over = ", in one option order"
     return f"Accuracy{over}: {', '.join(parts)}{_policy(numbers, arms[:_MAX_ARMS])}."
 
 
@@ -164,19 +188,6 @@ def _policy(numbers: Mapping[str, Any], arms: Sequence[str]) -> str:
     )
 
 
-def _incomplete(items: Mapping[str, Any]) -> str:
-    """Say that video files lack frames, which their passes then did not see."""
-    found = items.get("incomplete_videos")
-    if not found:
-        return ""
-    n = sum(one["questions"] for one in found)
-    return (
-        f"{counted(n, 'question')} {'is' if n == 1 else 'are'} about "
-        f"{counted(len(found), 'video')} of which a part is lost, and saw what is "
-        f"left: {found[0]['video']}: {found[0]['reason']}."
-    )
-
-
 def _one_option(items: Mapping[str, Any]) -> str:
     """Say that questions without a choice are there."""
     n = items["one_option"]
@@ -187,31 +198,6 @@ def _one_option(items: Mapping[str, Any]) -> str:
         f"{n} {have} one option: any answer is right, so every rate leaves "
         f"{'it' if n == 1 else 'them'} out."
     )
-
-
-def missing_sentence(items: Mapping[str, Any]) -> str:
-    """Say how many passes are missing and the two reasons most have; empty for none."""
-    if not items["missing_passes"]:
-        return ""
-    first, *others = items["missing_reasons"]
-    said = _reason(first)
-    if others and first["n"] == 1:
-        said = f"for {1 + len(others)} different reasons, such as {said}"
-    elif others:
-        said = f"most often ({first['n']} times) {said}; then "
-        said += f"({counted(others[0]['n'], 'time')}) {_reason(others[0])}"
-    if others[1:] and first["n"] > 1:
-        said += f"; and for {counted(len(others) - 1, 'other reason')}"
-    n = items["missing_passes"]
-    return (
-        f"{n} of {counted(items['passes'], 'pass', 'passes')} "
-        f"{'is' if n == 1 else 'are'} missing: {said}"
-    )
-
-
-def _reason(one: Mapping[str, Any]) -> str:
-    reason = " ".join(one["reason"].split())
-    return reason if len(reason) <= _MAX_REASON else reason[: _MAX_REASON - 3] + "..."
 
 
 def _few_left(items: Mapping[str, Any]) -> str:

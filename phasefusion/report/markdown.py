@@ -37,7 +37,7 @@ def _render(template: str, numbers: Mapping[str, Any], *, escape: bool) -> str:
     environment.filters["row"] = _markdown.row
     card = {name: value for name, value in numbers["card"].items() if name != "text"}
     return environment.get_template(template).render(
-        protocol=numbers["protocol"],
+        protocol=str(numbers["protocol"]),  # None: run.json does not say
         headline=headline(numbers),
         sections=sections(numbers),
         text_columns=TEXT_COLUMNS,

@@ -140,6 +140,12 @@ def _accuracy(numbers: Mapping[str, Any]) -> Section:
         if wrong
         else "Questions that carry every arm; those that lack a pass are left out. "
     )
+    if not any(
+        values["order_averaged"]["n"] for values in numbers["accuracy"].values()
+    ):
+        items = numbers["items"]
+        if items["without_gold"] == items["with_passes"]:
+            which = "No question has a right answer, so there is no accuracy. "
     label = "answered only, %" if wrong else "missing as wrong, %"
     return Section(
         "Accuracy",
@@ -324,8 +330,16 @@ def _count(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.3g}"
 
 
-def _consistency(numbers: Mapping[str, Any]) -> Section:
+def measures_consistency(numbers: Mapping[str, Any]) -> bool:
+    """Whether any question has two phases, or two orders, to agree."""
     values = numbers["consistency"]
+    return bool(values["fpc"]["pairwise"]["n"] or values["ooc"]["pairwise"]["n"])
+
+
+def _consistency(numbers: Mapping[str, Any]) -> Section | None:
+    values = numbers["consistency"]
+    if not measures_consistency(numbers):
+        return None  # the first lines say so
     rows = [
         (
             name,

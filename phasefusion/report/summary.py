@@ -23,6 +23,7 @@ from phasefusion.report.items import (
     contributions,
     without_orders,
 )
+from phasefusion.report.missing import kinds_of
 from phasefusion.report.scored import MANY_TIES
 from phasefusion.report.stated import stated_answers
 from phasefusion.report.table import Table
@@ -135,6 +136,7 @@ def _complete(columns: Any, table: Table) -> NDArray[np.bool_]:
 
 
 def _items(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
+    planned = run.get("planned") or {}
     carries_all = np.ones(len(table.items), bool)
     for outcomes in table.arms.values():
         carries_all &= outcomes.consensus >= 0
@@ -162,11 +164,15 @@ def _items(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
         "one_option": int((table.n_options == 1).sum()),
         "missing_answers": "wrong" if table.missing_is_wrong else "left out",
         "passes": len(passes),
+        "planned_passes": planned.get("passes"),
+        "unfinished": len(passes) < planned.get("passes", 0)
+        or bool(planned.get("stages_left")),
         "missing_passes": int(missing.sum()),
         "missing_reasons": [
             {"reason": reason, "n": n}
             for reason, n in sorted(counts.items(), key=lambda pair: (-pair[1], pair))
         ],
+        "missing_kinds": kinds_of(counts),
         "dropped": sorted(dropped, key=lambda d: (d["benchmark"], d["question_id"])),
     }
 

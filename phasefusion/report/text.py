@@ -44,11 +44,9 @@ def _section(section: Section) -> list[RenderableType]:
         box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, header_style=""
     )
     for i, column in enumerate(section.columns):
-        wide = column in TEXT_COLUMNS
+        wide = column in TEXT_COLUMNS  # as narrow as it must be, but nothing is cut
         justify: Literal["left", "right"] = "left" if i == 0 or wide else "right"
-        table.add_column(
-            column, justify=justify, overflow="fold" if wide else "ellipsis"
-        )
+        table.add_column(column, justify=justify, overflow="fold")
     for row in section.rows:
         table.add_row(*map(Text, row))
     parts: list[RenderableType] = [Text(section.title, style="bold"), table]

@@ -19,20 +19,24 @@ def incomplete_videos(folder: Path) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        "benchmark", "video", "questions" and "reason", by benchmark and video.
+        "benchmark", "video", "questions", "answered" (questions with an answer in some
+        pass) and "reason", by benchmark and video.
     """
-    found: dict[tuple[str, str], tuple[str, set[str]]] = {}
+    found: dict[tuple[str, str], tuple[str, dict[str, bool]]] = {}
     for one in rows_with(folder, "video_problem"):
         if one.get("video_problem"):
             name = str(one.get("video_id") or one["question_id"])
             key = str(one["benchmark"]), name
-            _, questions = found.setdefault(key, (one["video_problem"], set()))
-            questions.add(one["question_id"])
+            _, questions = found.setdefault(key, (one["video_problem"], {}))
+            name = one["question_id"]
+            is_answered = one.get("answer") is not None
+            questions[name] = questions.get(name, False) or is_answered
     return [
         {
             "benchmark": benchmark,
             "video": name,
             "questions": len(questions),
+            "answered": sum(questions.values()),
             "reason": reason,
         }
         for (benchmark, name), (reason, questions) in sorted(found.items())

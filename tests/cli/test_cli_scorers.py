@@ -16,6 +16,11 @@ import pixel_scorer
 class Base(pixel_scorer.PixelScorer):
     pass
 
+class Nan(Base):
+    def score(self, clip, question, options, *, orders=None):
+        scores = super().score(clip, question, options, orders=orders)
+        return scores.logprobs * float("nan")
+
 class NoOrders:
     def score(self, clip, question, options):
         pass
@@ -101,6 +106,16 @@ def test_a_scorer_by_path_is_the_one_by_name(call, scorers, tmp_path):
     code, _, err = call(*words, "myscorers:Base")
     assert (code, err) == (0, "")
     assert (tmp_path / "run" / "passes.jsonl").stat().st_size > first
+
+
+def test_a_run_without_any_answer_is_no_success(call, scorers, tmp_path):
+    words = ["run", "questions.jsonl", "-q", *QUICK, "--out", tmp_path / "r"]
+    code, out, err = call(*words, "--scorer", "myscorers:Nan")
+    assert code == 2
+    assert "phasefusion: error: no pass of the run has an answer" in err
+    assert "passes are missing" in out
+    code, _, err = call("report", tmp_path / "r")
+    assert (code, "passes are missing" in err) == (0, True)
 
 
 def test_a_scorer_that_raises_is_one_line(call, scorers, tmp_path):

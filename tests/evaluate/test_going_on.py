@@ -7,7 +7,10 @@ from pixel_scorer import PixelScorer, make_questions
 from pixel_scorer import short_run as run
 
 import phasefusion as pf
+from phasefusion.datasets import load_questions
+from phasefusion.engine import merge_shards
 from phasefusion.errors import RecordError, RecordWarning
+from phasefusion.records import iter_passes
 
 
 @pytest.fixture(scope="module")
@@ -132,3 +135,88 @@ def test_a_smaller_limit_than_the_run_has_is_said(questions, tmp_path):
         assert run(questions, tmp_path, limit=1).n_new == 0
     run(questions, tmp_path, limit=3)  # warnings are errors
     run(questions, tmp_path, limit=4)
+
+
+class Stopping(PixelScorer):
+    """Stops like Ctrl-C before the pass of a number."""
+
+    def __init__(self, after):
+        super().__init__()
+        self.after = after
+
+    def describe(self):
+        return super().describe() | {"class": "pixel_scorer.PixelScorer"}
+
+    def score(self, clip, question, options, *, orders=None):
+        if len(self.calls) == self.after:
+            raise KeyboardInterrupt
+        return super().score(clip, question, options, orders=orders)
+
+
+def test_an_unfinished_run_says_so(questions, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(questions, tmp_path, Stopping(5))
+    made = pf.report(tmp_path)
+    n = len(list(iter_passes(tmp_path)))
+    whole = run(questions, tmp_path.parent / "whole-one").n_passes
+    assert 0 < n < whole
+    items = made.to_dict()["items"]
+    assert (items["planned_passes"], items["unfinished"]) == (whole, True)
+    said = f"Unfinished: {n} of {whole} passes; the same phasefusion run"
+    page = made.save_html(tmp_path).read_text(encoding="utf-8")
+    for text in (" ".join(str(made).split()), made.to_markdown(), page):
+        assert said in text
+        assert "none of them missing" not in text
+    run(questions, tmp_path)
+    items = pf.report(tmp_path).to_dict()["items"]
+    assert (items["planned_passes"], items["unfinished"]) == (whole, False)
+    assert "none of them missing" in pf.report(tmp_path).to_markdown()
+
+
+def test_a_limit_is_no_unfinished_run(questions, tmp_path):
+    n = run(questions, tmp_path, limit=3).n_passes
+    items = pf.report(tmp_path).to_dict()["items"]
+    assert (items["planned_passes"], items["unfinished"]) == (n, False)
+
+
+def test_a_stage_that_is_to_come_is_unfinished(questions, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(questions, tmp_path, Stopping(2), protocol="adaptive", threshold=1.0)
+    planned = json.loads((tmp_path / "run.json").read_text())["planned"]
+    assert planned["stages_left"] > 0
+    assert pf.report(tmp_path).to_dict()["items"]["unfinished"]
+    run(questions, tmp_path, protocol="adaptive", threshold=1.0)
+    assert not pf.report(tmp_path).to_dict()["items"]["unfinished"]
+
+
+def test_shards_are_unfinished_together(questions, tmp_path):
+    first = run(questions, tmp_path / "r", shard="1/2").path
+    with pytest.raises(KeyboardInterrupt):
+        run(questions, tmp_path / "r", Stopping(1), shard="2/2")
+    second = tmp_path / "r.shard-2-of-2"
+    with pytest.warns(RecordWarning):
+        merge_shards([first, second], tmp_path / "r")
+    items = pf.report(tmp_path / "r").to_dict()["items"]
+    run(questions, tmp_path / "r", shard="2/2")
+    n = merge_shards([first, second], tmp_path / "r")
+    assert (items["planned_passes"], items["unfinished"]) == (n, True)
+    assert not pf.report(tmp_path / "r").to_dict()["items"]["unfinished"]
+
+
+@pytest.mark.parametrize("how", ["elsewhere", "moved together", "run moved"])
+def test_a_run_finds_its_questions(tmp_path, monkeypatch, how):
+    (tmp_path / "a").mkdir()
+    questions = make_questions(tmp_path / "a", n_clips=1, per_clip=2)
+    monkeypatch.chdir(tmp_path / "a")
+    here = tmp_path / "a" / "runs" / "one"
+    run(questions.name, "runs/one")
+    monkeypatch.chdir("/")
+    if how == "moved together":
+        (tmp_path / "a").rename(tmp_path / "b")
+        here = tmp_path / "b" / "runs" / "one"
+    if how == "run moved":
+        here = here.rename(tmp_path / "run")
+    page = pf.report(here).save_html(here).read_text(encoding="utf-8")
+    text = load_questions(next(tmp_path.glob(f"?/{questions.name}")))[0].question
+    assert text in page
+    assert "cannot be read" not in page

@@ -57,11 +57,12 @@ def test_passes_say_what_is_lost_and_the_report_counts_them(questions, tmp_path)
             "benchmark": "q",
             "video": "half",
             "questions": 2,
+            "answered": 2,
             "reason": said["half"],
         }
     ]
     line = "2 questions are about 1 video of which a part is lost"
-    assert line in report.to_markdown()
+    assert f"{line}, and saw what is left: half" in report.to_markdown()
     assert line in str(report).replace("\n", " ")
     assert not check(run.path).findings
 

@@ -96,11 +96,17 @@ def test_videos_that_are_incomplete(tmp_path):
     for p in rows:
         if p["video_id"] == "v1":
             p["video_problem"] = f"cut, in {p['benchmark']}"
+            if p["benchmark"] == "other":
+                p |= {"answer": None, "logprobs": None, "invalid": "video: gone"}
     (folder / "passes.jsonl").write_text("".join(json.dumps(p) + "\n" for p in rows))
     assert incomplete_videos(folder) == [
-        {"benchmark": name, "video": "v1", "questions": 2, "reason": f"cut, in {name}"}
-        for name in ("made", "other")
+        {"benchmark": name, "video": "v1", "questions": 2, "answered": n}
+        | {"reason": f"cut, in {name}"}
+        for name, n in (("made", 2), ("other", 0))
     ]
+    assert (
+        "a part is lost, and 2 of them saw what is left" in report(folder).to_markdown()
+    )
 
 
 def test_imported_predictions_count_the_videos_of_each_benchmark(tmp_path):

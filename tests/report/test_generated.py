@@ -1,9 +1,11 @@
 """The table of generated answers: what came of every text, by arm."""
 
+import io
 import json
 
 import pytest
 from made_runs import made_run
+from rich.console import Console
 
 from phasefusion.report import report
 from phasefusion.report.sections import sections
@@ -65,3 +67,14 @@ def test_scored_and_imported_passes_have_none(tmp_path):
     run["settings"]["protocol"] = "imported"
     file.write_text(json.dumps(run))
     assert report(tmp_path / "told").numbers["generated"] is None
+
+
+def test_no_heading_is_cut_at_80_columns(tmp_path):
+    told(tmp_path, "phasefusion")
+    screen = Console(width=80, record=True, file=io.StringIO())
+    screen.print(report(tmp_path))
+    text = screen.export_text()
+    table = text[text.index("Generated answers") :]
+    for name in ("parsed", "invalid", "refused", "unparsed", "missing", "of parsed"):
+        assert f" {name}" in table.splitlines()[2], name
+    assert "\u2026" not in text

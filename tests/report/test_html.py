@@ -17,6 +17,7 @@ from phasefusion.records.questions import find_questions
 from phasefusion.report import report
 from phasefusion.report.html import inert_json
 from phasefusion.report.html.data import heat_maps, page_data
+from phasefusion.report.html.plots import plots
 from phasefusion.report.table import build
 
 CLIP = tinyvlm.questions_path().parent / "clip-000.mp4"
@@ -112,6 +113,45 @@ def test_posteriors_are_those_of_the_passes(run, page):
             assert answer == row["answer"]
         fused = 1000 * total / len(of_item)
         assert np.abs(np.array(item["fused"]) - fused).max() <= 0.5 + 1e-6
+
+
+def test_the_margin_is_that_of_the_answer_shown(page):
+    """Also where the mean over the orders prefers another option: below 0 then."""
+    _, data = page
+    assert data["main"] == "fusion"
+    n_others = 0
+    for item in data["items"]:
+        answer, fused = item["answer"], np.array(item["fused"]) / 1000
+        if answer < 0:
+            assert item["margin"] is None
+            continue
+        mean = np.array(item["posteriors"]["fusion"]).mean(axis=0) / 1000
+        assert np.abs(mean - fused).max() < 2e-3
+        votes = np.bincount(item["answers"]["fusion"])
+        assert votes[answer] == votes.max()
+        others = np.delete(fused, answer).max()
+        assert item["margin"] == pytest.approx(np.log(fused[answer] / others), abs=0.02)
+        if item["pooled_answer"] != answer:
+            n_others += 1
+            assert item["margin"] < 0
+            assert fused[item["pooled_answer"]] == fused.max()
+        else:
+            assert item["margin"] >= 0
+    assert n_others > 0
+
+
+@pytest.mark.parametrize("protocol", ["phasefusion", "quick", "stableeval"])
+def test_words_are_explained(tmp_path, protocol):
+    """Every arm of the run and every column of the table, in the fold and no others."""
+    run_with_questions(tmp_path, protocol=protocol)
+    text, data = data_of(report(tmp_path).save_html(tmp_path))
+    fold = text[text.index('<details id="words">') :]
+    fold = fold[: fold.index("</details>")]
+    for name, meaning in data["about"].items():
+        assert f"<dt>{name}</dt><dd>{meaning}</dd>" in fold
+    for arm in ("single", "fusion", "vote", "union", "dense"):
+        assert (f"<dt>{arm}</dt>" in fold) == (arm in data["arms"])
+    assert f"consensus of {data['main']}" in text
 
 
 @pytest.mark.parametrize("arm", ["union", "dense"])
@@ -248,7 +288,8 @@ def test_generated_answers(tmp_path):
 
 def test_a_run_without_its_questions(tmp_path):
     run_with_questions(tmp_path, n_items=4).unlink()
-    text, data = data_of(report(tmp_path).save_html(tmp_path))
+    with pytest.warns(RecordWarning, match="cannot be read .* --questions FILE"):
+        text, data = data_of(report(tmp_path).save_html(tmp_path))
     assert "cannot be read" in text
     assert data["items"][0]["question"] == ""
     assert data["strips"] == {}
@@ -392,3 +433,41 @@ def test_no_frames_of_another_file(tmp_path):
     others = [i for i in data["strips"] if i not in (str(number), "1")]
     assert others
     assert all("source" in one for i in others for one in data["strips"][i])
+
+
+def test_a_plot_without_a_line_is_a_sentence(tmp_path):
+    """Questions of equal margin cannot be answered one before the other."""
+    run_with_questions(tmp_path, n_items=4)
+    path = tmp_path / "passes.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        row["logprobs"] = [-0.1 if c == 0 else -4.0 for c in row["order"]]
+        row["answer"] = 0
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = report(tmp_path)
+    (risk,) = [p for p in plots_of(made, tmp_path) if p["title"] == "Risk and coverage"]
+    assert risk["svg"] == ""
+    assert risk["note"].startswith("Not drawn: no two questions have different margins")
+
+
+def test_axes_of_percentages_end_at_100(tmp_path):
+    run_with_questions(tmp_path)
+    path = tmp_path / "passes.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:  # right everywhere: intervals reach 100
+        q = int(row["question_id"][1:])
+        row["logprobs"] = [-0.1 - c * (1 + q) for c in row["order"]]
+        row |= {"answer": 0, "gold": 0}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = plots_of(report(tmp_path), tmp_path)
+    assert len(found) == 4
+    for plot in found:
+        ticks = re.findall(r">\s*(\d+(?:\.\d+)?)\s*</text>", plot["svg"])
+        most = 100 if plot["title"] != "Margins" else 1000
+        assert ticks
+        assert max(map(float, ticks)) <= most, plot["title"]
+
+
+def plots_of(made, folder):
+    table = build(read_passes(folder), read_run(folder)["settings"])
+    return plots(made.numbers, table)

@@ -109,6 +109,60 @@ def test_what_is_not_defined_is_sorted_last(open_page, tmp_path):
             assert ids(page)[-1] == "q5"
 
 
+def test_the_table_is_no_higher_than_its_rows(open_page, path):
+    page = open_page(path)
+    inside = "[s.clientHeight, s.scrollHeight, s.querySelector('table').offsetHeight]"
+    sizes = "const s = document.getElementById('scroller'); return " + inside
+    sizes = f"(() => {{ {sizes} }})()"
+    page.fill("#search", "thing NUMBER 7")
+    height, whole, table = page.evaluate(sizes)
+    assert height == whole == table
+    assert height < 120
+    page.set_viewport_size({"width": 1000, "height": 400})
+    page.fill("#search", "")
+    height, whole, _ = page.evaluate(sizes)
+    assert height <= 0.62 * 400 < whole
+
+
+def test_a_question_opens_in_view(open_page, path):
+    page = open_page(path)
+    page.set_viewport_size({"width": 1000, "height": 400})
+    page.goto("about:blank")
+    page.goto(path.as_uri() + "#item=12")
+    top = page.evaluate("document.getElementById('item').getBoundingClientRect().top")
+    assert -2 <= top < 100
+    row = "document.querySelector('tr.chosen').getBoundingClientRect()"
+    box = "document.getElementById('scroller').getBoundingClientRect()"
+    assert page.evaluate(f"{row}.top >= {box}.top && {row}.bottom <= {box}.bottom")
+
+
+def test_headings_say_what_they_are(open_page, path):
+    page = open_page(path)
+    for button in page.locator("#columns th button").all():
+        assert len(button.get_attribute("title")) > 20, button.inner_text()
+    assert not page.locator("#words dl").first.is_visible()
+    page.click("#to-words")
+    assert page.locator("#words dt:text-is('consensus')").is_visible()
+
+
+def test_the_bar_says_which_answer_counts(open_page, path):
+    page = open_page(path)
+    items = page.evaluate("JSON.parse(document.getElementById('data').textContent)")
+    items = items["items"]
+    seen = set()
+    for i, item in enumerate(items):
+        page.goto("about:blank")
+        page.goto(path.as_uri() + f"#item={i}")
+        said = page.locator("#fused-note").inner_text()
+        counts, other = "ABCDE"[item["answer"]], "ABCDE"[item["pooled_answer"]]
+        n, m = item["answers"]["fusion"].count(item["answer"]), len(item["orders"])
+        assert f"consensus of fusion, {counts}: {n} of {m} option orders" in said
+        differs = counts != other
+        assert (f"would answer {other} instead" in said) == differs
+        seen.add(differs)
+    assert seen == {True, False}
+
+
 def test_a_question_that_is_not_there_is_said(open_page, path):
     page = open_page(path)
     assert page.locator("#absent").inner_text() == ""

@@ -9,7 +9,8 @@ from made_runs import made_run
 from phasefusion.compare import compare
 from phasefusion.planning import pilot
 from phasefusion.report import report
-from phasefusion.report.headline import headline, missing_sentence
+from phasefusion.report.headline import headline
+from phasefusion.report.missing import missing_sentence
 from phasefusion.report.sections import sections
 
 
@@ -197,6 +198,15 @@ def test_one_option_changes_no_rate_of_a_run_made_here(tmp_path):
             ["a", "a", "b", "c"],
             "4 of 4 passes are missing: most often (2 times) a; then (1 time) b; and "
             "for 1 other reason",
+        ),
+        (
+            [
+                "video: a.mp4: frames [1] do not decode",
+                "video: frame 3 is gone",
+                "video: b c/d.mp4: frames [2, 3] do not decode",
+            ],
+            "3 of 4 passes are missing: most often (2 times) video: a.mp4: frames [1] "
+            "do not decode (and 1 more like it); then (1 time) video: frame 3 is gone",
         ),
     ],
 )

@@ -204,3 +204,40 @@ def test_no_passes_and_a_file_in_place_of_a_folder(tmp_path):
     made_run(tmp_path / "run")
     with pytest.raises(RecordError, match="is a file; give the run folder"):
         read_run(tmp_path / "run" / "passes.jsonl")
+
+
+def test_without_a_right_answer_there_is_no_accuracy(tmp_path):
+    """And it is said, also beside a table of costs that has no accuracy in it."""
+    rows = made_run(tmp_path, n_items=4)
+    text = "".join(json.dumps(row | {"gold": None}) + "\n" for row in rows)
+    (tmp_path / "passes.jsonl").write_text(text)
+    made = report(tmp_path)
+    said = "No question has a right answer, so there is no accuracy."
+    assert said in headline(made.numbers)
+    (part,) = [one for one in sections(made.numbers) if one.title == "Accuracy"]
+    assert part.note.startswith(said)
+    assert not any("Accuracy" in line for line in headline(made.numbers))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "label"),
+    [
+        ("phasefusion", "Accuracy, mean over orders: "),
+        ("quick", "Accuracy, in one option order: "),
+    ],
+)
+def test_an_accuracy_says_of_which_answers_it_is(tmp_path, protocol, label):
+    made_run(tmp_path, protocol=protocol)
+    assert any(line.startswith(label) for line in headline(report(tmp_path).numbers))
+
+
+@pytest.mark.parametrize("protocol", ["phasefusion", "quick"])
+def test_consistency_of_one_pass_is_left_out(tmp_path, protocol):
+    made_run(tmp_path, protocol=protocol)
+    made = report(tmp_path)
+    titles = [one.title for one in sections(made.numbers)]
+    lines = headline(made.numbers)
+    is_quick = protocol == "quick"
+    assert ("Consistency" not in titles) == is_quick
+    said = any(line.startswith("Consistency is not measured") for line in lines)
+    assert said == is_quick

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._wording import counted
 from phasefusion.protocols.arms import drawn_shift
 from phasefusion.report.figures.study import ArmPasses, Study
 from phasefusion.report.figures.table import (
@@ -57,8 +58,8 @@ def reruns(study: Study) -> list[FigureTable]:
             "Phase flips and the floor of repeated runs",
             (("consensus answers", "text"), ("of questions", "rate")),
             clean(rows),
-            f"{n} questions with all passes; repeated runs have the same frames, "
-            "orders and prompt, and are compared phase by phase.",
+            f"{counted(n, 'question')} with all passes; repeated runs have the same "
+            "frames, orders and prompt, and are compared phase by phase.",
         )
     ]
     return [*tables, _ratio(study, flips.pairwise[used], changed[used], used)]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion import orders as option_orders
+from phasefusion._wording import counted
 from phasefusion.errors import PhaseFusionWarning
 from phasefusion.fusion import fuse_items, position_weighted
 from phasefusion.protocols.stages import guided, step_posteriors
@@ -208,8 +209,8 @@ def _robustness(
             ("right", "rate"),
         ),
         clean(rows_of),
-        f"{n} questions. Orders agree: share of the orders that give the most frequent "
-        "answer. Right: the plurality of the orders.",
+        f"{counted(n, 'question')}. Orders agree: share of the orders that give the "
+        "most frequent answer. Right: the plurality of the orders.",
     )
     risky = groups[2][1]
     if not risky.any():
@@ -266,8 +267,8 @@ def confidence_guided(study: Study) -> list[FigureTable]:
         ),
         clean(rows),
         f"Passes a question; all views would be {len(names)}. Expected: what the rule "
-        f"asks for, of the {n} questions with an answer. Made: all passes over all "
-        f"questions asked, those without an answer ({dropped}) included.",
+        f"asks for, of {counted(n, 'question')} with an answer. Made: all passes over "
+        f"all questions asked, those without an answer ({dropped}) included.",
     )
     return [answers, by_passes(study, made.n_views, made.answers, used, _VIEW_NAMES)]
 

@@ -16,13 +16,14 @@ from phasefusion._wording import counted, unwritten
 from phasefusion.errors import RecordError, RecordWarning, UsageError
 from phasefusion.records import Passes, read_passes
 from phasefusion.records.files import described_run, passes_path
-from phasefusion.records.questions import QuestionTexts, find_questions
+from phasefusion.records.questions import NAME_IT, QuestionTexts, find_questions
 from phasefusion.report.headline import headline
 from phasefusion.report.html.data import heat_maps, page_data
 from phasefusion.report.html.plots import plots
 from phasefusion.report.html.rendering import inert_json, rendered
 from phasefusion.report.html.shares import Shares, frame_shares, shown
 from phasefusion.report.html.strips import Strip, film_strips
+from phasefusion.report.html.words import words
 from phasefusion.report.sections import sections
 from phasefusion.report.table import build
 
@@ -82,8 +83,9 @@ def write_html(
     Warns
     -----
     RecordWarning
-        If `questions` is given and lacks questions of the run; if videos are not the
-        files that were scored, of which no frames are shown.
+        If `questions` is given and lacks questions of the run, or is not given and the
+        file that the run names cannot be read; if videos are not the files that were
+        scored, of which no frames are shown.
     """
     for name, value in (("n_strips", n_strips), ("inline_bytes", inline_bytes)):
         if value < 0:
@@ -94,7 +96,13 @@ def write_html(
     settings = described.get("settings", {})
     passes = read_passes(run)
     table = build(passes, settings)
-    texts = find_questions(described, questions)
+    texts = find_questions(described, questions, folder=passes_path(run).parent)
+    if texts.is_lost:
+        warn(
+            f"{run}: {texts.note}; the page shows questions by their ids, without "
+            f"frames: {NAME_IT}",
+            RecordWarning,
+        )
     if questions is not None:
         _warn_of_lacking(Path(questions), passes, texts)
     data = page_data(passes, table, settings, texts)
@@ -171,5 +179,7 @@ def _render(
         plots=figures,
         heats=heats,
         texts_note=texts.note,
+        main=data["main"],
+        words=words(data["main"], data["arms"], numbers["half_step"] is not None),
         data=data,
     )

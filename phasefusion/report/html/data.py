@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._wording import counted
 from phasefusion.fusion import fuse_items
 from phasefusion.records import Passes
 from phasefusion.records.questions import QuestionTexts
+from phasefusion.report.html.words import columns as about_columns
 from phasefusion.report.items import ItemColumns, contributions
 from phasefusion.report.table import Table, arm_logprobs
 
@@ -40,9 +42,9 @@ def page_data(
     Returns
     -------
     dict
-        ``arms``, ``main``, ``items``. Undefined values are None; posteriors, by arm
-        and order, are integers in thousandths; answers are content indices, -1 for
-        none.
+        ``arms``, ``main``, ``about`` (what the columns mean) and ``items``. Undefined
+        values are None; posteriors, by arm and order, are integers in thousandths;
+        answers are content indices, -1 for none.
     """
     columns = contributions(table)
     logp = arm_logprobs(passes, settings)
@@ -53,6 +55,8 @@ def page_data(
         by_arm["fusion"] = by_order
     fused = _fused(table, logp.get("phase"), seed, ("phase", "order"))
     main = main_arm(columns.arms)
+    margin = _margins(table, main, by_arm.get(main))
+    shown = {arm: _thousandths(values) for arm, values in by_arm.items()}
     n_missing = np.bincount(
         passes.item[passes.answer < 0], minlength=len(table.items)
     ).tolist()
@@ -60,18 +64,25 @@ def page_data(
     for i in range(len(table.items)):
         item = _item(i, table, columns, main, texts) | {"missing": n_missing[i]}
         item["pooled"] = _rounded(table.pooled_top[i])
+        item["margin"] = _rounded(margin[i])
         m, k = int(table.n_orders[i]), int(table.n_options[i])
         of_item = {
-            arm: by_arm[arm][i, :m, :k].tolist()
+            arm: shown[arm][i, :m, :k].tolist()
             for arm in item["answers"]
-            if arm in by_arm
+            if arm in shown
         }
         if of_item:
             item["posteriors"] = of_item
         if fused is not None:
-            item["fused"] = fused[i, :k].tolist()
+            item["fused"] = _thousandths(fused[i, :k]).tolist()
+            item["pooled_answer"] = _greatest(fused[i, :k], item["answer"])
         items.append(item)
-    return {"arms": list(columns.arms), "main": main, "items": items}
+    return {
+        "arms": list(columns.arms),
+        "main": main,
+        "about": about_columns(main, bool(table.phase_names)),
+        "items": items,
+    }
 
 
 def _item(
@@ -104,7 +115,6 @@ def _item(
         "half_step": (
             _rounded(columns.change[main][i]) if main in columns.change else None
         ),
-        "margin": _rounded(outcomes.margin[i, 0]),
         "orders": table.order[i, :n_orders, : info.n_options].tolist(),
         "answers": {
             arm: table.arms[arm, False].answer[i, :n_orders].tolist()
@@ -112,6 +122,35 @@ def _item(
             if arm not in table.phase_names or table.n_phases[i] > _number(arm)
         },
     }
+
+
+def _greatest(posterior: NDArray[np.float64], answer: int) -> int:
+    """Return the option with the greatest posterior, `answer` if it is one of them."""
+    if np.isnan(posterior).any():
+        return -1
+    if answer >= 0 and posterior[answer] == posterior.max():
+        return answer
+    return int(posterior.argmax())
+
+
+def _margins(
+    table: Table, main: str, posteriors: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Log of the consensus' mean posterior over the best other one's, by item.
+
+    It is negative where the mean over the orders prefers another option than most of
+    the orders do, and NaN without a consensus or without posteriors.
+    """
+    found = np.full(len(table.items), np.nan)
+    if posteriors is None:
+        return found
+    answers = table.arms[main, False].consensus
+    for i in np.flatnonzero((answers >= 0) & (table.n_options > 1)).tolist():
+        mean = posteriors[i, : table.n_orders[i], : table.n_options[i]].mean(axis=0)
+        others = np.delete(mean, answers[i]).max()
+        with np.errstate(divide="ignore"):
+            found[i] = np.log(mean[answers[i]]) - np.log(others)
+    return found
 
 
 def _number(phase_name: str) -> int:
@@ -132,9 +171,9 @@ def _thousandths(posterior: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def _posteriors(
     table: Table, logp: Mapping[str, NDArray[np.float64]]
-) -> dict[str, NDArray[np.int64]]:
+) -> dict[str, NDArray[np.float64]]:
     """Posteriors of every arm that is a pass, and of every phase view, (n, M, K)."""
-    found: dict[str, NDArray[np.int64]] = {}
+    found: dict[str, NDArray[np.float64]] = {}
     for name, values in logp.items():
         if np.isnan(values[..., 0]).all():
             continue
@@ -150,10 +189,11 @@ def _posteriors(
     return found
 
 
-def _shares(logp: NDArray[np.float64]) -> NDArray[np.int64]:
+def _shares(logp: NDArray[np.float64]) -> NDArray[np.float64]:
     top = np.nanmax(np.where(np.isnan(logp), -np.inf, logp), axis=-1, keepdims=True)
     p = np.exp(logp - np.where(np.isfinite(top), top, np.nan))
-    return _thousandths(p / p.sum(axis=-1, keepdims=True))
+    shares: NDArray[np.float64] = p / p.sum(axis=-1, keepdims=True)
+    return shares
 
 
 def _fused(
@@ -161,7 +201,7 @@ def _fused(
     logp: NDArray[np.float64] | None,
     seed: int,
     over: tuple[str, ...],
-) -> NDArray[np.int64] | None:
+) -> NDArray[np.float64] | None:
     """Posteriors fused over phases, (n, M, K), or over phases and orders, (n, K)."""
     if logp is None or np.isnan(logp[..., 0]).all():
         return None
@@ -179,7 +219,7 @@ def _fused(
             seed=seed,
         )
         found[rows] = pooled.posterior
-    return _thousandths(found)
+    return found
 
 
 def heat_maps(table: Table) -> list[dict[str, Any]]:
@@ -219,6 +259,7 @@ def heat_maps(table: Table) -> list[dict[str, Any]]:
             {
                 "title": title,
                 "n": int(usable.sum()),
+                "said": counted(int(usable.sum()), "question"),
                 "orders": n_orders,
                 "shared": table.shared_orders,
                 "rows": [

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 _MAX_ARMS = 12
 _MAX_CURVES = 6
+#: Pairs of phases up to which each is named, and labels that fit side by side.
+_MAX_NAMED = 6
+_MAX_LEVEL = 8
+#: Width that the pairs of one distance share, of the space between two distances.
+_SPREAD = 0.5
 
 
 def plots(numbers: Mapping[str, Any], table: Table) -> list[dict[str, str]]:
@@ -41,7 +46,9 @@ def plots(numbers: Mapping[str, Any], table: Table) -> list[dict[str, str]]:
         ("Risk and coverage", _NOTES["risk"], _risk(table)),
         ("Margins", _NOTES["margins"], _margins(table)),
     ):
-        if draw is not None:
+        if isinstance(draw, str):
+            found.append({"title": title, "note": draw, "svg": ""})
+        elif draw is not None:
             found.append(drawn(title, note, draw))
     return found
 
@@ -49,9 +56,9 @@ def plots(numbers: Mapping[str, Any], table: Table) -> list[dict[str, str]]:
 _NOTES = {
     "accuracy": "Mean over the option orders, with 95 % Wilson intervals over the "
     "questions that carry every arm.",
-    "offsets": "Share of consensus answers that two phases a part of a step apart, or "
-    "an arm and its half-step shift (open squares), do not share; 95 % Wilson "
-    "intervals over questions.",
+    "offsets": "Share of consensus answers that two phases so many steps apart (dots, "
+    "below them which phases), or an arm and its half-step shift (open squares), do "
+    "not share; 95 % Wilson intervals over questions.",
     "risk": "Errors among the questions whose margin in the first order is greatest, "
     "by the share of the questions that are kept.",
     "margins": "Share of the questions with a margin in the first order, in nats, of "
@@ -73,7 +80,7 @@ def _accuracy(numbers: Mapping[str, Any]) -> Callable[[Axes], None] | None:
         for y, arm in enumerate(arms):
             value, low, high = (100 * rates[arm][k] for k in ("value", "low", "high"))
             axes.plot([low, high], [y, y], color=STYLES[0][0], linewidth=2)
-            axes.plot([value], [y], "o", color=STYLES[0][0])
+            axes.plot([value], [y], "o", color=STYLES[0][0], clip_on=False)
             axes.annotate(
                 f"{value:.1f}",
                 (value, y),
@@ -83,6 +90,7 @@ def _accuracy(numbers: Mapping[str, Any]) -> Callable[[Axes], None] | None:
             )
         axes.set_yticks(range(len(arms)), arms)
         axes.set_ylim(len(arms) - 0.5, -0.7)
+        _within(axes.get_xlim, axes.set_xlim)
         axes.set_xlabel("accuracy, %")
 
     return draw
@@ -90,49 +98,60 @@ def _accuracy(numbers: Mapping[str, Any]) -> Callable[[Axes], None] | None:
 
 def _offsets(numbers: Mapping[str, Any]) -> Callable[[Axes], None] | None:
     flips, half = numbers["phase_flips"], numbers["half_step"]
-    points = []
-    pairs = [] if flips is None else flips["pairs"]
+    pairs = [pair for pair in (flips or {"pairs": []})["pairs"] if pair["n"]]
     n_phases = 1 + max((max(pair["phases"]) for pair in pairs), default=0)
+    apart: dict[int, list[Mapping[str, Any]]] = {}
     for pair in pairs:
-        if pair["n"]:
-            s, t = pair["phases"]
-            low, high = score_interval(pair["value"] * pair["n"], pair["n"], 0.95)
-            points.append(((t - s) / n_phases, pair["value"], low, high, f"{s}-{t}"))
-    shifts = []
-    for arm, values in {} if half is None else half["arms"].items():
-        rate = values["consensus"]
-        if rate["n"]:
-            shifts.append((rate["value"], rate["low"], rate["high"], arm))
-    if not points and not shifts:
+        s, t = pair["phases"]
+        apart.setdefault(t - s, []).append(pair)
+    shifts = {
+        arm: values["consensus"]
+        for arm, values in ({} if half is None else half["arms"]).items()
+        if values["consensus"]["n"]
+    }
+    if not apart and not shifts:
         return None
 
     def draw(axes: Axes) -> None:
+        labels = []
         color, _, marker = STYLES[0]
-        spread: dict[float, int] = {}
-        for x, value, low, high, name in points:
-            at = x + 0.02 * spread.get(x, 0)
-            spread[x] = spread.get(x, 0) + 1
-            axes.plot([at, at], [100 * low, 100 * high], color=color)
-            axes.plot([at], [100 * value], marker, color=color)
-            axes.annotate(
-                name, (at, 100 * high), (0, 3), textcoords="offset points", ha="center"
-            )
-        last = max((x for x, *_ in points), default=0.0) + 0.15
-        ticks = sorted({x for x, *_ in points})
-        labels = [f"{x:.2f}" for x in ticks]
-        for i, (value, low, high, arm) in enumerate(shifts):
-            at = last + 0.11 * i
-            color, _, _ = STYLES[1]
-            axes.plot([at, at], [100 * low, 100 * high], color=color)
-            axes.plot([at], [100 * value], "s", color=color, fillstyle="none")
-            ticks.append(at)
-            labels.append(f"{arm}\nhalf step")
-        axes.set_xticks(ticks, labels, fontsize=8)
+        named = len(pairs) <= _MAX_NAMED
+        for x, distance in enumerate(sorted(apart)):
+            same = apart[distance]
+            for i, pair in enumerate(same):
+                value, n = pair["value"], pair["n"]
+                low, high = score_interval(value * n, n, 0.95)
+                at = x + _SPREAD * ((i + 0.5) / len(same) - 0.5)
+                axes.plot([at, at], [100 * low, 100 * high], color=color)
+                axes.plot([at], [100 * value], marker, color=color, clip_on=False)
+            names = ["-".join(map(str, pair["phases"])) for pair in same]
+            under = "\n" + ", ".join(names) if named else ""
+            labels.append(f"{distance / n_phases:.2f}{under}")
+        color, _, _ = STYLES[1]
+        for at, (arm, rate) in enumerate(shifts.items(), len(apart)):
+            axes.plot([at, at], [100 * rate["low"], 100 * rate["high"]], color=color)
+            style: Any = {"color": color, "fillstyle": "none", "clip_on": False}
+            axes.plot([at], [100 * rate["value"]], "s", **style)
+            labels.append(arm)
+        slant: Any = {"rotation": 30, "ha": "right"} if len(labels) > _MAX_LEVEL else {}
+        axes.set_xticks(range(len(labels)), labels, fontsize=8, **slant)
+        axes.set_xlim(-0.6, len(labels) - 0.4)
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("distance of the phases, steps")
+        _within(axes.get_ylim, axes.set_ylim)
+        both = ["phases so many steps apart"] * bool(apart)
+        both += ["arms moved by half a step"] * bool(shifts)
+        axes.set_xlabel("; ".join(both))
         axes.set_ylabel("changed answers, %")
 
     return draw
+
+
+def _within(
+    get: Callable[[], tuple[float, float]], put: Callable[[float, float], Any]
+) -> None:
+    """Keep an axis of percentages within 0 and 100."""
+    low, high = get()
+    put(max(0.0, low), min(100.0, high))
 
 
 def _arms(table: Table) -> list[str]:
@@ -148,7 +167,8 @@ def _arms(table: Table) -> list[str]:
     return found[:_MAX_CURVES]
 
 
-def _risk(table: Table) -> Callable[[Axes], None] | None:
+def _risk(table: Table) -> Callable[[Axes], None] | str | None:
+    """Draw the curves; a sentence where none has more than one point."""
     curves = []
     for arm in _arms(table):
         outcomes = table.arms[arm, False]
@@ -159,19 +179,28 @@ def _risk(table: Table) -> Callable[[Axes], None] | None:
             curves.append((arm, curve))
     if not curves:
         return None
+    if all(len(curve.coverage) < 2 for _, curve in curves):
+        return (
+            "Not drawn: no two questions have different margins, so none can be "
+            "answered before the others."
+        )
 
     def draw(axes: Axes) -> None:
-        for (arm, curve), (color, line, _) in zip(curves, STYLES, strict=False):
+        for (arm, curve), (color, line, marker) in zip(curves, STYLES, strict=False):
             axes.plot(
                 100 * curve.coverage,
                 100 * curve.risk,
                 color=color,
                 linestyle=line,
+                marker=marker if len(curve.coverage) < 2 else "",
+                clip_on=False,
                 label=f"{arm} (area {curve.aurc:.3f})",
             )
         axes.set_xlabel("questions answered, %")
         axes.set_ylabel("of them wrong, %")
+        axes.set_xlim(0, 100)
         axes.set_ylim(bottom=0)
+        _within(axes.get_ylim, axes.set_ylim)
         axes.legend(fontsize=8)
 
     return draw

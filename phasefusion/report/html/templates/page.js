@@ -107,7 +107,8 @@
 
   function draw(all = false) {
     const first = all ? 0 : Math.max(0, Math.floor(scroller.scrollTop / ROW_PX) - SPARE_ROWS);
-    const n = Math.ceil(scroller.clientHeight / ROW_PX) + 2 * SPARE_ROWS;
+    // the box is no higher than its rows, and never higher than the window
+    const n = Math.ceil(window.innerHeight / ROW_PX) + 2 * SPARE_ROWS;
     const last = all ? shown.length : Math.min(shown.length, first + n);
     const rows = [];
     if (first > 0) rows.push(space(first));
@@ -131,14 +132,14 @@
     if (!shown.length) return;
     chosen = Math.min(shown.length - 1, Math.max(0, chosen + by));
     const top = chosen * ROW_PX;
-    const sight = scroller.clientHeight - 2 * ROW_PX;
+    const sight = scroller.clientHeight - at("columns").offsetHeight - ROW_PX;
     if (top < scroller.scrollTop) scroller.scrollTop = top;
     else if (top > scroller.scrollTop + sight) scroller.scrollTop = top - sight;
     draw();
   }
 
   columns.forEach((c, n) => {
-    const button = make("button", { type: "button" }, c.name);
+    const button = make("button", { type: "button", title: data.about[c.name] || "" }, c.name);
     const head = make("th", { scope: "col", "aria-sort": "none" }, button);
     head.style.width = c.width;
     button.addEventListener("click", () => {
@@ -156,6 +157,7 @@
   for (const kind of [...new Set(items.map((r) => r.type))].filter(Boolean).sort()) {
     at("kind").append(make("option", { value: kind }, kind));
   }
+  at("to-words").addEventListener("click", () => { at("words").open = true; });
   at("filters").addEventListener("submit", (event) => event.preventDefault());
   for (const id of ["search", "kind", "which"]) at(id).addEventListener("input", refresh);
 
@@ -269,15 +271,25 @@
 
   function facts(r) {
     const parts = [
-      `answer of ${data.main}: ${letter(r.answer)}`,
+      `consensus of ${data.main}: ${letter(r.answer)}`,
       `gold: ${letter(r.gold)}`,
       `phases ${r.phase_flip === null ? "–" : r.phase_flip ? "disagree" : "agree"}`,
-      `orders flip at ${percent(r.order_flip)} % of the phases`,
+      `another order changes the answer at ${percent(r.order_flip)} % of the phases`,
     ];
-    if (r.half_step !== null) parts.push(r.half_step ? "half a step changes it" : "half a step does not change it");
+    if (r.half_step !== null) parts.push(r.half_step ? "half a step changes the consensus" : "half a step does not change the consensus");
     if (r.missing) parts.push(`${r.missing} passes missing`);
     if (r.video) parts.push(`video ${r.video}${r.duration === null ? "" : `, ${r.duration.toFixed(1)} s`}`);
     return parts.join(" · ");
+  }
+
+  // The pooled bar is no arm: what counts is the consensus, and the two may differ.
+  function fusedNote(r) {
+    if (r.answer < 0) return "No answer counts here: passes are missing.";
+    const votes = r.answers[data.main];
+    const n = votes.filter((k) => k === r.answer).length;
+    const counted = `The answer that counts is the consensus of ${data.main}, ${letter(r.answer)}: ${n} of ${votes.length} option orders have it`;
+    if (r.pooled_answer === r.answer) return `${counted}, and the mean over the orders agrees.`;
+    return `${counted}. The mean over phases and orders, shown here, would answer ${letter(r.pooled_answer)} instead; no rate of this report is of that answer.`;
   }
 
   function open(i) {
@@ -296,7 +308,7 @@
       const swatch = make("span", { className: `swatch c${k % 8}`, "aria-hidden": "true" });
       const text = make("li", {}, swatch, r.options[k] || "");
       if (k === r.gold) text.append(make("strong", { className: "yes" }, "  (right)"));
-      if (k === r.answer) text.append(make("strong", {}, `  (${data.main})`));
+      if (k === r.answer) text.append(make("strong", {}, `  (consensus of ${data.main})`));
       list.append(text);
     }
     page.replaceChildren(
@@ -304,7 +316,10 @@
       make("p", { className: "note" }, `${r.benchmark}/${r.id}${r.type ? ` · ${r.type}` : ""} · ${facts(r)}`),
       list);
     if (r.fused && r.fused.every((p) => p >= 0)) {
-      page.append(make("h3", {}, "Fused over phases and orders"), make("p", { id: "fused" }, shares(r.fused), bar(r.fused)));
+      page.append(
+        make("h3", {}, "Fused over phases and orders"),
+        make("p", { id: "fused" }, shares(r.fused), bar(r.fused)),
+        make("p", { id: "fused-note", className: r.pooled_answer === r.answer || r.answer < 0 ? "note" : "no" }, fusedNote(r)));
     }
     page.append(make("h3", {}, "By arm and order"), posteriors(r), make("h3", {}, "Frames"));
     const frames = strips[String(i)] || [];
@@ -364,6 +379,7 @@
     at("absent").textContent = asked && !there ? `There is no question #item=${asked[1]} on this page: ${last}.` : "";
     if (!there) return;
     chosen = Math.max(0, shown.indexOf(i));
+    move(0);
     open(i);
   }
   window.addEventListener("hashchange", follow);
