@@ -9,8 +9,9 @@ import importlib
 import itertools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,59 @@ def wrong_yuv(rng: np.random.Generator, sizes: Any) -> Iterator[Any]:
                         made.append(cuda.resize(given, (28, 42)))
             good = all(np.array_equal(made[0], other) for other in made[1:])
             yield None if good else [height, width, matrix]
+
+
+def clips(n: int) -> list[Path]:
+    """Return some of the shipped clips, whose pictures have planes."""
+    from phasefusion import tinyvlm
+
+    return sorted(tinyvlm.questions_path().parent.glob("*.mp4"))[:n]
+
+
+@contextmanager
+def chunks_of(n_bytes: int) -> Iterator[None]:
+    """Let the decoder hand over so many bytes at a time, one frame at least."""
+    from phasefusion.cuda import decoding
+
+    usual, decoding.CHUNK_BYTES = decoding.CHUNK_BYTES, n_bytes
+    try:
+        yield
+    finally:
+        decoding.CHUNK_BYTES = usual
+
+
+def wrong_planes(paths: Sequence[Path]) -> Iterator[Any]:
+    """Frames that go to the device as the decoder's planes, against the CPU's."""
+    from phasefusion import PhaseGrid, Video, cuda, read_clips
+
+    def sizes(height: int, width: int, n_frames: int) -> tuple[int, int] | None:
+        return {5: (31, 20), 4: None, 3: (300, 17)}[n_frames]
+
+    grids = [PhaseGrid(5, 3), PhaseGrid(4), PhaseGrid(3, 2, "left")]
+    for path in paths:
+        with Video(path) as video:
+            indices = np.arange(0, len(video), 7)
+            planes = video.read_planes(indices)  # an error where there are none
+            for size, first_pass in itertools.product(((28, 42), (112, 112)), PASSES):
+                exact = video.read(indices, size=size, first_pass=first_pass)
+                for variant in VARIANTS:
+                    with forced(variant):
+                        got = cuda.resize(planes, size, first_pass=first_pass)
+                    good = np.array_equal(got, exact)
+                    yield None if good else [path.name, size, first_pass, variant]
+        for norm, filter, threads in itertools.product(
+            ({}, NORM), ("bicubic", "bilinear"), (1, 3)
+        ):
+            options = {"size": sizes, "filter": filter, "threads": threads, **norm}
+            wanted = [
+                clip.frames.tobytes() for clip in read_clips(path, grids, **options)
+            ]
+            for n_bytes in (1, 2**17, 2**25):
+                with chunks_of(n_bytes):
+                    made = read_clips(path, grids, **options, device="cuda")
+                good = wanted == [clip.frames.tobytes() for clip in made]
+                case = [path.name, filter, threads, n_bytes, sorted(norm)]
+                yield None if good else case
 
 
 def wrong_places(where: Any, rng: np.random.Generator) -> Iterator[Any]:

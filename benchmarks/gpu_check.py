@@ -153,6 +153,15 @@ def stage_nvrtc(keep: Keep) -> dict[str, Any]:
     return stage_correct(keep)
 
 
+def stage_planes(keep: Keep) -> dict[str, Any]:
+    """Frames of videos, whose planes the decoder hands to the device in chunks."""
+    quick = os.environ.get("PHASEFUSION_CHECK_QUICK") == "1"
+    paths = cases.clips(1 if quick else 6)
+    found: dict[str, Any] = {"cases": 0, "wrong": [], "clips": [p.name for p in paths]}
+    collect(found, cases.wrong_planes(paths), keep)
+    return found
+
+
 def stage_streams(keep: Keep) -> dict[str, Any]:
     """Streams, threads and graphs."""
     where = cases.space()
@@ -360,12 +369,13 @@ class Stage:
 STAGES = {
     "ceilings": Stage(stage_ceilings, 30, False),
     "correct": Stage(stage_correct, 70, True),
-    "nvrtc": Stage(stage_nvrtc, 70, True),
+    "nvrtc": Stage(stage_nvrtc, 55, True),
+    "planes": Stage(stage_planes, 30, True),
     "streams": Stage(stage_streams, 20, True),
     "scores": Stage(stage_scores, 40, True),
     "sanitizer": Stage(stage_sanitizer, 60, True),
     "choice": Stage(stage_choice, 15, False),
-    "timing": Stage(stage_timing, 60, False),
+    "timing": Stage(stage_timing, 45, False),
     "ncu": Stage(stage_ncu, 35, False),
     "upload": Stage(stage_upload, 20, False),
 }

@@ -85,6 +85,14 @@ def test_all_is_right_on_the_emulated_device(tmp_path, there):
     assert found["ncu"]["skipped"] == "no ncu"
 
 
+def test_planes_of_the_decoder_are_right_on_the_emulated_device(tmp_path, there):
+    code, said, found = check(tmp_path, "--only", "planes", CUEMU_LAZY="1", **there)
+    assert code == 0, said
+    assert found["planes"]["cases"] == 2 * 2 * 3 + 2 * 2 * 2 * 3
+    assert found["planes"]["wrong"] == []
+    assert len(found["planes"]["clips"]) == 1
+
+
 def seconds(stage):
     return {"seconds": stage["seconds"]}
 
@@ -101,6 +109,7 @@ def test_one_wrong_kernel_is_an_exit_code(tmp_path, there):
         tmp_path,
         "--only",
         "correct",
+        "planes",
         **there | {"PHASEFUSION_CUDA_DRIVER": str(library)},
     )
     assert code == 1
@@ -109,6 +118,8 @@ def test_one_wrong_kernel_is_an_exit_code(tmp_path, there):
     assert {case[3] for case in wrong if len(case) == 5} == {"tensor"}
     assert {case[2] for case in wrong if len(case) == 5} == {"horizontal"}
     assert len(wrong) < found["correct"]["cases"]
+    wrong = found["planes"]["wrong"]
+    assert {(case[2], case[3]) for case in wrong} == {("horizontal", "tensor")}
 
 
 def test_a_stage_that_is_late_is_wrong_and_keeps_what_it_has(tmp_path, there):
@@ -161,7 +172,8 @@ def test_metrics_are_read(script):
 def test_stages_fit_into_the_budget_and_times_never_judge(script):
     assert sum(stage.limit_s for stage in script.STAGES.values()) <= 420
     judging = {name for name, stage in script.STAGES.items() if stage.judges}
-    assert judging == {"correct", "nvrtc", "streams", "scores", "sanitizer"}
+    right = {"correct", "nvrtc", "planes", "streams", "scores", "sanitizer"}
+    assert judging == right
     timing, correct = script.STAGES["timing"], script.STAGES["correct"]
     assert script.is_right(timing, {"error": "no torch"})
     assert script.is_right(correct, {"wrong": []})
