@@ -85,7 +85,8 @@ def _show_warning(plain: Callable[..., None]) -> Callable[..., None]:
         **more: Any,
     ) -> None:
         if issubclass(category, PhaseFusionWarning):
-            print(f"phasefusion: warning: {one_line(str(message))}", file=sys.stderr)
+            lines = map(one_line, f"phasefusion: warning: {message}".split("\n"))
+            print(*lines, sep="\n    ", file=sys.stderr)
         else:
             plain(message, category, filename, lineno, *rest, **more)
 
@@ -103,6 +104,8 @@ def main() -> None:
         _fail(str(error))
     except _UsageError as error:
         _fail_usage(error)
+    except Warning as error:  # PYTHONWARNINGS=error, or python -W error
+        _fail(f"{error}; {type(error).__name__} was to be an error")
     except (typer.Abort, KeyboardInterrupt):
         print("phasefusion: stopped", file=sys.stderr)
         sys.exit(_INTERRUPTED)
