@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion._results import Result, plain_text
+from phasefusion._wording import counted
 from phasefusion.errors import RecordError, StatisticsError
 from phasefusion.fusion import posterior
 from phasefusion.records import read_passes
@@ -121,8 +122,8 @@ class Calibration(Result):
         """Say what is certified of what, or why nothing is."""
         made = self.certified
         of_what = (
-            f"{made.n} questions in {made.n_clusters} clusters, {made.n_dropped} left "
-            "out for missing phases"
+            f"{counted(made.n, 'question')} in {counted(made.n_clusters, 'cluster')}, "
+            f"{made.n_dropped} left out for missing phases"
         )
         promise = "answers that change with half a step"
         if made.target == "all phases":

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
 from phasefusion._checks import warn
-from phasefusion._probabilities import TAKE_THE_LOG, are_probabilities
 from phasefusion._fused import FusedPosterior, Missing, Pool, WeightedPosterior
+from phasefusion._probabilities import TAKE_THE_LOG, are_probabilities
 from phasefusion._random import MAX_OPTIONS, check_ids, tie_priority
 from phasefusion._ties import RowNumbers, TieSeeds, pool_rows
 from phasefusion.errors import OptionWarning, PhaseFusionWarning, PosteriorError

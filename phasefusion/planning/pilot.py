@@ -335,17 +335,26 @@ def pilot(
             if not np.isnan(values).all()
         },
         pairs=made_pairs,
-        notices=_notices(tables, measured.arms, made_pairs),
+        notices=_notices(tables, measured.arms, made_pairs, chosen, len(labels)),
         auroc=measured.auroc(group),
         seed=seed,
     )
 
 
 def _notices(
-    tables: Sequence[Table], shared: Sequence[str], pairs: Sequence[PairEstimate]
+    tables: Sequence[Table],
+    shared: Sequence[str],
+    pairs: Sequence[PairEstimate],
+    cluster: str,
+    n_clusters: int,
 ) -> tuple[str, ...]:
-    """Say why there are no pairs, and which of them differ on no item."""
+    """Say why there is nothing to plan for, and which pairs differ on no item."""
     found = []
+    if n_clusters < 2:
+        found.append(
+            f"all items are of one {cluster}: how much others would differ cannot be "
+            "seen, so nothing can be planned from it. Give a run of several"
+        )
     if not pairs:
         have = list(dict.fromkeys(arm for t in tables for arm, _ in t.arms))
         lacking = "no two arms on the same questions with gold"
@@ -365,7 +374,7 @@ def _notices(
     same = [
         f"{pair.arm} - {pair.against} ({pair.of})"
         for pair in pairs
-        if pair.discordance.mean.value == 0.0
+        if pair.discordance.mean.value == 0.0 and pair.discordance.n_clusters > 1
     ]
     if same:
         found.append(
