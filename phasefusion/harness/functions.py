@@ -62,8 +62,7 @@ class FunctionScorer:
         name: str | None = None,
         content: str | None = None,
     ) -> None:
-        if returns not in _RETURNS:
-            raise ScoringError(f"returns is {returns!r}; it must be one of {_RETURNS}")
+        _check_returns(returns)
         if not callable(function):
             raise ScoringError(
                 f"wrap needs a function of (frames, question, options), not "
@@ -298,11 +297,17 @@ def wrap(
     >>> pf.fuse(scores, over=("phase", "order")).phase_answers.shape
     (3, 2)
     """
+    _check_returns(returns)
     if function is None:
         return lambda given: FunctionScorer(
             given, returns=returns, name=name, content=content
         )
     return FunctionScorer(function, returns=returns, name=name, content=content)
+
+
+def _check_returns(returns: object) -> None:
+    if returns not in _RETURNS:
+        raise ScoringError(f"returns is {returns!r}; it must be one of {_RETURNS}")
 
 
 def _takes_times(function: ScoreFunction) -> bool:

@@ -43,6 +43,10 @@ _NOTE = (
     "with t (exact where nothing differs), of design effects and ICC percentiles over "
     "resampled clusters."
 )
+_OF_ONE = (
+    "all items are of one {}: how much others would differ cannot be seen, so nothing "
+    "can be planned from it. Give a run of several"
+)
 #: Resampled clusters that are held at a time.
 _ROOM = 2_000_000
 
@@ -324,6 +328,7 @@ def pilot(
         for arm, against, of, difference in measured.pairs()
         if not np.isnan(difference).all()
     )
+    few = () if len(labels) > 1 else (_OF_ONE.format(chosen),)
     return Pilot(
         runs=tuple(map(str, folders)),
         cluster=chosen,
@@ -335,26 +340,17 @@ def pilot(
             if not np.isnan(values).all()
         },
         pairs=made_pairs,
-        notices=_notices(tables, measured.arms, made_pairs, chosen, len(labels)),
+        notices=few + _notices(tables, measured.arms, made_pairs),
         auroc=measured.auroc(group),
         seed=seed,
     )
 
 
 def _notices(
-    tables: Sequence[Table],
-    shared: Sequence[str],
-    pairs: Sequence[PairEstimate],
-    cluster: str,
-    n_clusters: int,
+    tables: Sequence[Table], shared: Sequence[str], pairs: Sequence[PairEstimate]
 ) -> tuple[str, ...]:
-    """Say why there is nothing to plan for, and which pairs differ on no item."""
+    """Say why there are no pairs, and which of them differ on no item."""
     found = []
-    if n_clusters < 2:
-        found.append(
-            f"all items are of one {cluster}: how much others would differ cannot be "
-            "seen, so nothing can be planned from it. Give a run of several"
-        )
     if not pairs:
         have = list(dict.fromkeys(arm for t in tables for arm, _ in t.arms))
         lacking = "no two arms on the same questions with gold"

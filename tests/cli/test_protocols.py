@@ -85,12 +85,12 @@ def test_dry_run_of_a_shard_is_its_cost(call, scored, tmp_path):
         (("--shard", "half"), "shard must be such as"),
         (("--shard", "1/2", "--protocol", "margin"), "which no shard knows"),
         (("--workers", "2"), "--workers goes with --engine ray"),
-        (("--threads", "0"), "threads=0 must be"),
+        (("--threads", "0"), "--threads 0 must be"),
         (("--scorer", "a:b", "--device", "cpu"), "with --model only"),
         (("--scorer", "a:b", "--model", "m"), "either --model or --scorer"),
         (("--protocol", "pride", "--path", "generate"), "needs posteriors"),
-        (("--protocol", "quick", "--phases", "3"), "phases=3 has no effect"),
-        (("--orders", "all", "--n-orders", "3"), "n_orders=3 has no effect"),
+        (("--protocol", "quick", "--phases", "3"), "--phases 3 has no effect"),
+        (("--orders", "all", "--n-orders", "3"), "--n-orders 3 has no effect"),
     ],
 )
 def test_dry_run_refuses_what_a_run_does(call, words, message):
