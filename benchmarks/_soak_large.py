@@ -220,9 +220,9 @@ def large_questions(folder: Path, n_bytes: int) -> list[Tried]:
     )
     size = path.stat().st_size
     found = peak_of("questions", path)
-    limit = 7 * size + 256 * MIB
+    limit = 4 * size + 256 * MIB
     text = f"{found['n']:,} questions in {found['seconds']:.1f} s, at most "
-    text += f"{found['bytes'] / MIB:,.0f} MiB (bound: 7 times the file and 256 MiB)"
+    text += f"{found['bytes'] / MIB:,.0f} MiB (bound: 4 times the file and 256 MiB)"
     ok = found["n"] == n and found["bytes"] <= limit
     path.unlink()
     return [Tried("large", f"question file of {size / 1e9:.2g} GB", text, ok=ok)]

@@ -39,8 +39,6 @@ from _worker import Failed, Worker
 from barcode import read as read_number
 
 PLAIN = "every packet, by the ffmpeg program"
-THREE_CALLS = "phasefusion, three calls"
-ONE_CALL = "phasefusion, one call"
 HOPELESS = 3.0  # times the best: not run again
 
 

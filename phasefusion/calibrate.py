@@ -44,12 +44,22 @@ class Calibration(Result):
     n_phases : int
     orders : {"first", "all"}
         Which option orders the posteriors of a phase are of.
+    n_questions : int or None
+        Of the question file; None where run.json does not say.
+    n_asked : int
+        Questions that have a pass of a phase.
+    n_missing : int
+        Passes that these lack, of those that are used here. A question that lacks one
+        is left out.
     """
 
     certified: AdaptiveCalibration
     curve: AdaptiveCurve
     n_phases: int
     orders: str
+    n_questions: int | None
+    n_asked: int
+    n_missing: int
 
     @property
     def threshold(self) -> float:
@@ -83,6 +93,9 @@ class Calibration(Result):
             **{name: getattr(made, name) for name in names},
             "orders": self.orders,
             "phases": self.n_phases,
+            "questions": self.n_questions,
+            "asked": self.n_asked,
+            "missing_passes": self.n_missing,
             "rows": self.rows(),
             "curve": {
                 name: [
@@ -116,7 +129,30 @@ class Calibration(Result):
                     for name in ("disagreement", "changes", "accuracy")
                 ),
             )
-        return Group(table, Text(self.sentence()))
+        said = " ".join(filter(None, (self.sentence(), self.unfinished())))
+        return Group(table, Text(said))
+
+    def unfinished(self) -> str:
+        """Say what the run lacks, and what that does; "" where it is whole."""
+        n_left = 0 if self.n_questions is None else self.n_questions - self.n_asked
+        parts = []
+        if n_left > 0:
+            have = "has" if n_left == 1 else "have"
+            parts.append(
+                f"{n_left} of {counted(n_left + self.n_asked, 'question')} {have} no "
+                "pass"
+            )
+        if self.n_missing:
+            are = "is" if self.n_missing == 1 else "are"
+            passes = counted(self.n_missing, "pass", "passes")
+            parts.append(f"{passes} of the others {are} missing")
+        if not parts:
+            return ""
+        return (
+            f"The run is not whole: {' and '.join(parts)}. All of this is of the "
+            f"{counted(self.certified.n, 'question')} that have every phase; the same "
+            "command of phasefusion run goes on where it ended, if it was not limited."
+        )
 
     def sentence(self) -> str:
         """Say what is certified of what, or why nothing is."""
@@ -205,7 +241,8 @@ def calibrate(
             f"are {target!r} and {orders!r}"
         )
     folder = Path(getattr(run, "path", run))
-    settings = read_run(folder).get("settings", {})
+    described = read_run(folder)
+    settings = described.get("settings", {})
     study = Study(read_passes(folder), settings)
     here, there = study.arm("phase"), study.arm("phase", shifted=True)
     if here is None or len(here.views) < 2:
@@ -238,7 +275,24 @@ def calibrate(
         **common,
     )
     curve = adaptive_curve(table, shifted=twin, gold=study.gold, **common)
-    return Calibration(certified, curve, s, orders)
+    used = [here, *([there] if there is not None and target == "half-step" else [])]
+    return Calibration(
+        certified,
+        curve,
+        s,
+        orders,
+        (described.get("questions") or {}).get("n"),
+        int((study.counts(here.name) > 0).sum()),
+        sum(_n_missing(study, arm, orders) for arm in used),
+    )
+
+
+def _n_missing(study: Study, arm: ArmPasses, orders: str) -> int:
+    """Count the passes of an arm without a posterior, of questions that it has."""
+    logp = arm.logp[:, :, :1] if orders == "first" else arm.logp
+    wanted = np.arange(logp.shape[1]) < arm.n_phases[:, None]
+    wanted = wanted[..., None] & study.there[:, None, : logp.shape[2]]
+    return int((wanted & np.isnan(logp).any(axis=-1)).sum())
 
 
 def _posteriors(study: Study, arm: ArmPasses, orders: str) -> NDArray[np.float64]:

@@ -246,7 +246,7 @@ def evaluate(
     with crew:  # before anything starts, so that nothing is left when that fails
         facts = crew.prepare(plan) | {"questions_sha256": source["sha256"]}
         plan = plan.as_shown(facts["scorer"])
-        orders_of = {k: plan.orders_of(k) for k in {len(i.options) for i in items}}
+        orders_of = plan.orders_by_options(len(item.options) for item in items)
         described = describe_run(plan, facts, seed=seed, on_error=on_error)
         scored_with = crew.prepared.scorer
         of_scorer: Device = getattr(scored_with, "frames_device", "cpu")

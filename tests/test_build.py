@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
 
 import pytest
+
+import phasefusion
 
 ROOT = Path(__file__).parents[1]
 
@@ -32,6 +35,13 @@ def test_import_is_quick_and_needs_numpy_alone() -> None:
         runs.append(float(seconds))
     if "PHASEFUSION_UNDER_ASAN" not in os.environ:
         assert min(runs) < 0.15
+
+
+def test_there_is_one_version() -> None:
+    version = phasefusion.__version__
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    stated = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert stated[0] in ("Unreleased", version)
 
 
 @pytest.mark.slow

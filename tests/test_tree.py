@@ -29,7 +29,7 @@ PYTHON_FILES = sorted(
 # stage and of earlier ones, late and for types alone too.
 STAGES = {
     "errors": "errors _core",
-    "shared": "_checks _install _random _results _whole _wording progress",
+    "shared": "_checks _install _markdown _random _results _whole _wording progress",
     "grid": "grid samplers _sampled",
     # a GPU is another place where the same frames, scores and counts are made
     "frames": "_frames frames pixels _cuda cuda _devices",
@@ -198,6 +198,28 @@ def test_files_and_functions_are_short(path: Path) -> None:
         if line == "}" and begin:
             assert number - begin <= 61, f"the function at line {begin} is too long"
             begin = 0
+
+
+@pytest.mark.parametrize("path", C_FILES, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_one_way_out_and_no_status_unread(path: Path) -> None:
+    text = without_comments(path.read_text())
+    if path.suffix == ".h":
+        unread = set(re.findall(r"^pf_status (\w+)\(", text, re.MULTILINE))
+        # called for the text as well, and on the way out of what cannot fail
+        assert unread <= {"pf_failure_say", "pf_device_leave"}
+    labels = [
+        re.findall(r"^(\w+):$", body, re.MULTILINE)
+        for body in re.findall(r"^\{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
+    ]
+    assert [one for one in labels if one not in ([], ["fail"], ["done"])] == []
+
+
+@pytest.mark.parametrize("path", C_FILES, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_every_product_that_is_allocated_was_checked(path: Path) -> None:
+    """A product inside malloc has wrapped around before anything can see it."""
+    text = without_comments(path.read_text())
+    found = re.findall(r"\b(?:m|re)alloc\(((?:[^()]|\([^()]*\))*)\)", text)
+    assert [one for one in found if re.search(r"\w\)? \* ", one)] == []
 
 
 @pytest.mark.parametrize("path", BINDINGS, ids=lambda p: p.name)

@@ -27,7 +27,7 @@ PF_NODISCARD pf_status pf_block_open(
         pf_device *device, pf_block *block, pf_failure *failure);
 
 /* When st is PF_OK, fetches and waits; frees the memory in every case. */
-pf_status pf_block_close(
+PF_NODISCARD pf_status pf_block_close(
         pf_device *device, pf_block *block, pf_status st, pf_failure *failure);
 
 #endif /* PF_HOST_BLOCK_H */

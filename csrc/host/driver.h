@@ -92,7 +92,7 @@ PF_NODISCARD pf_status pf_driver_open(
 
 /* PF_OK for code 0. Otherwise *failure names the call and the code, and the result is
  * PF_ENOMEM (of the device) or PF_EBACKEND. driver->cuGetErrorName may be NULL. */
-pf_status pf_driver_check(
+PF_NODISCARD pf_status pf_driver_check(
         const pf_driver *driver, int code, const char *call, pf_failure *failure);
 
 /* Checks the result of driver->name arguments. */

@@ -324,5 +324,7 @@ pf_gpu_release(pf_device *device)
     if (device->n_hold == 0) {
         release_lanes(device);
     }
-    (void)pf_device_leave(device, PF_OK, &failure);
+    /* a release has nobody to tell of a context that stays current */
+    const pf_status left = pf_device_leave(device, PF_OK, &failure);
+    (void)left;
 }

@@ -295,7 +295,7 @@ pf_flips_summarize(const pf_answer_table *table, const int64_t *n_expected,
             table->n_answer > PF_OPTION_MAX) {
         return PF_EINVAL;
     }
-    block.given = malloc(2 * table->n_pass * LANES);
+    block.given = calloc(table->n_pass, 2 * LANES);
     if (block.given == NULL) {
         return PF_ENOMEM;
     }

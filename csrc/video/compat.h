@@ -1,4 +1,4 @@
-/* compat.h - the differences between FFmpeg 5.1 and 8, all of them, and nothing else.
+/* compat.h - the differences between FFmpeg 5.1 and 9, all of them, and nothing else.
  */
 #ifndef PF_VIDEO_COMPAT_H
 #define PF_VIDEO_COMPAT_H

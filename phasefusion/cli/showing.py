@@ -101,9 +101,7 @@ def frames(
     if out is not None and out.suffix.lower() not in ("", ".png"):
         raise FrameError(f"--out {out}: the sheet is a PNG; end its name in .png")
     if anchor is None:
-        for name in ("phrase", "subtitles", "at", "window"):
-            if _is_given(context, name):
-                raise typer.BadParameter(f"--{name} goes with --anchor only")
+        _refuse_anchor_options(context)
     elif not _is_given(context, "origin"):
         origin = "left"  # the first frame is the anchor's
     grid = PhaseGrid(budget, phases, origin, by=by.value)
@@ -149,6 +147,13 @@ def frames(
         window_frames = grid.to_dict()["window"]
         print(*lines_of(found_anchor.to_dict(), window_frames), sep="\n")
     print(f"written: {path}")
+
+
+def _refuse_anchor_options(context: typer.Context) -> None:
+    """Raise where an option of anchors is given without --anchor."""
+    for name in ("phrase", "subtitles", "at", "window"):
+        if _is_given(context, name):
+            raise typer.BadParameter(f"--{name} goes with --anchor only")
 
 
 def _rows_of(clip: Clip) -> list[dict[str, Any]]:

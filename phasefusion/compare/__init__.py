@@ -36,7 +36,7 @@ from phasefusion.compare._sides import (
     load,
 )
 from phasefusion.errors import RecordError, StatisticsError
-from phasefusion.records import _json, differences
+from phasefusion.records import _json, run_differences
 from phasefusion.report.items import CLUSTERS, Cluster
 from phasefusion.stats import (
     ClusteredMcNemar,
@@ -491,7 +491,4 @@ def _summary(
 
 def _settings(a: Side, b: Side) -> tuple[str, ...]:
     """Everything that was set differently in the two runs."""
-    found: list[str] = []
-    for part in _SETTINGS:
-        found += differences(a.run.get(part, {}), b.run.get(part, {}), part)
-    return tuple(found)
+    return tuple(run_differences(a.run, b.run, _SETTINGS))

@@ -29,7 +29,7 @@ from phasefusion._wording import unwritten
 from phasefusion.errors import RecordError
 from phasefusion.gate._judging import Check, Needed, change, decide, floor
 from phasefusion.gate._rules import MeasureRule, Rules
-from phasefusion.records import _json, differences
+from phasefusion.records import _json, run_differences
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -369,7 +369,4 @@ def _verdict(
 
 
 def _settings(old: RunMeasures, new: RunMeasures) -> tuple[str, ...]:
-    found: list[str] = []
-    for part in _SETTINGS:
-        found += differences(old.run.get(part, {}), new.run.get(part, {}), part)
-    return tuple(found)
+    return tuple(run_differences(old.run, new.run, _SETTINGS))

@@ -72,13 +72,6 @@ class ShownOptions:
                 parts.append(self.gaps[pos])
         return "".join([*parts, self.tail])
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether each label is its letter in one and the same form, a line each."""
-        first = self.labels[0]
-        same = [first.replace("A", letter, 1) for letter in LETTERS[: len(self.labels)]]
-        return list(self.labels) == same and set(self.gaps) == {"\n"}
-
 
 def find_options(prompt: str, options: Sequence[str] | None = None) -> ShownOptions:
     r"""Find the lettered options of a prompt.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from phasefusion import orders as option_orders
 from phasefusion._results import Result, fields_html, table_html
+from phasefusion._wording import counted
 from phasefusion.errors import DatasetError, GridError
 from phasefusion.grid import PhaseGrid
 from phasefusion.protocols.arms import Arm, Value, build_arms
@@ -143,6 +144,21 @@ class Plan(Result):
             )
         return found
 
+    def orders_by_options(
+        self, n_options: Iterable[int]
+    ) -> dict[int, NDArray[np.int64]]:
+        """Return `orders_of` for every number of options that a bank has.
+
+        Raises
+        ------
+        DatasetError
+            As `orders_of`; or if a number of Latin orders does not fit all of them.
+        """
+        known = sorted(set(n_options))
+        if self.orders["kind"] == "latin" and "n" in self.orders and len(known) > 1:
+            _check_views(self.orders["n"], known, balanced=self.protocol.balanced)
+        return {k: self.orders_of(k) for k in known}
+
     def as_shown(self, scorer: Mapping[str, Any]) -> Plan:
         """Return the plan for a scorer, by what identifies it in run.json.
 
@@ -159,7 +175,8 @@ class Plan(Result):
 
     def cost(self, n_options: Sequence[int]) -> Cost:
         """Return the cost for questions with so many options each."""
-        n_orders = {k: len(self.orders_of(k)) for k in set(n_options)}
+        orders = self.orders_by_options(n_options)
+        n_orders = {k: len(found) for k, found in orders.items()}
         return cost_of(self.arms, n_options, n_orders)
 
 
@@ -307,6 +324,38 @@ def _order_settings(
     if views is not None:
         return {"kind": kind, "n": views}
     return {"kind": kind}
+
+
+def _check_views(views: int, n_options: Sequence[int], *, balanced: bool) -> None:
+    """Refuse a number of Latin orders that some questions do not have, or not evenly.
+
+    Parameters
+    ----------
+    views : int
+    n_options : sequence of int
+        Different ones, ascending.
+    balanced : bool
+        Whether every option must be at every letter equally often.
+    """
+    step = math.lcm(*n_options) if balanced else 1
+    most = math.factorial(n_options[0])
+    if views % step == 0 and 1 <= views <= most:
+        return
+    *others, last = map(str, n_options)
+    text = (
+        f"views={views} does not fit questions of {', '.join(others)} and {last} "
+        f"options: {n_options[0]} options have {counted(most, 'order')}"
+    )
+    if balanced:
+        text += f", and a multiple of {step} is balanced for all"
+    advice = (
+        "no number of views is both; leave views out, and every question is asked in "
+        "as many Latin orders as it has options"
+    )
+    if step <= most:
+        fits = [str(v) for v in range(step, most + 1, step)]
+        advice = f"take {' or '.join(fits)}" if balanced else f"take 1 to {most}"
+    raise DatasetError(f"{text}; {advice}")
 
 
 def orders_of(settings: Mapping[str, Any], n_options: int) -> NDArray[np.int64]:

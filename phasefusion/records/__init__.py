@@ -15,6 +15,7 @@ from phasefusion.records.files import (
     iter_passes,
     pass_key,
     read_run,
+    run_differences,
 )
 from phasefusion.records.merging import Conflict, Merged, merge
 from phasefusion.records.schema import pass_schema
@@ -48,4 +49,5 @@ __all__ = [
     "pass_schema",
     "read_passes",
     "read_run",
+    "run_differences",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +236,41 @@ def changes(
     return list(found.values())
 
 
+def run_differences(
+    old: Mapping[str, Any], new: Mapping[str, Any], parts: Iterable[str]
+) -> list[str]:
+    """List what two runs were made with differently, as "key: old -> new".
+
+    Parameters
+    ----------
+    old, new : mapping
+        ``run.json`` of both.
+    parts : iterable of str
+        Of these, such as "settings".
+
+    Returns
+    -------
+    list of str
+        Of questions it says which ones differ, where that was recorded.
+
+    Examples
+    --------
+    >>> one = {"settings": {"seed": 0, "questions_sha256": "ab"}}
+    >>> two = {"settings": {"seed": 0, "questions_sha256": "cd"}}
+    >>> run_differences(one, two, ["settings"])
+    ['questions: another file, SHA-256 ab... -> cd...']
+    """
+    found = []
+    for part in parts:
+        lines = different_values(old.get(part, {}), new.get(part, {}), part)
+        for path, a, b in lines:
+            questions = path == "settings.questions_sha256"
+            found.append(
+                _question_changes(old, new) if questions else f"{path}: {a} -> {b}"
+            )
+    return found
+
+
 def _question_changes(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     """Say which questions differ, where the hash of each was recorded."""
     old, new = (
@@ -260,6 +295,8 @@ def _question_changes(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) ->
         if keys
     ]
     if not parts:
+        if list(old) != list(new):
+            return "questions: the same ones in another order"
         return "questions: the file was changed, its questions are the same"
     return f"questions: {'; '.join(parts)}"
 

@@ -85,6 +85,8 @@ def _description(
         kinds |= {"n": design.n_orders, "seed": design.seed}
     made_with = {"design": _plain(asdict(design)), "effects": asdict(corpus.effects)}
     digest = hashlib.sha256(repr(made_with).encode()).hexdigest()
+    questions = _hashes(corpus)
+    of_questions = hashlib.sha256(repr(questions).encode()).hexdigest()
     return {
         "settings": {
             "protocol": protocol,
@@ -97,11 +99,12 @@ def _description(
             "orders": kinds,
             "seed": design.seed,
             "on_error": "mark",
-            "questions_sha256": digest,
+            "questions_sha256": of_questions,
             "scorer": {
                 "class": "phasefusion.simulate.Corpus",
                 "id": f"simulated-{model}",
                 "rerun": rerun,
+                "simulation_sha256": digest,
             },
         },
         "versions": {
@@ -109,10 +112,27 @@ def _description(
             "python": platform.python_version(),
             "numpy": np.__version__,
         },
-        "questions": {"file": None, "sha256": digest, "n": design.n_items},
+        "questions": {
+            "file": None,
+            "sha256": of_questions,
+            "n": design.n_items,
+            "items": questions,
+        },
         "model": {"path": None},
         "simulation": made_with,
     }
+
+
+def _hashes(corpus: Corpus) -> dict[str, dict[str, str]]:
+    """Short hash of every question by benchmark and id: of all that is asked of it."""
+    world, names = corpus.world, corpus.design.benchmarks
+    found: dict[str, dict[str, str]] = {}
+    for i, question_id in enumerate(corpus.question_ids):
+        video = int(world.video[i])
+        asked = (video, int(world.n_options[i]), int(world.gold[i]))
+        digest = hashlib.sha256(repr(asked).encode()).hexdigest()[:12]
+        found.setdefault(names[video % len(names)], {})[question_id] = digest
+    return found
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

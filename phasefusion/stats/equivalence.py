@@ -302,8 +302,8 @@ class Tost(Result):
     Attributes
     ----------
     equivalent : bool
-        Whether pvalue < alpha, which is whether the interval at level 1 - 2 alpha lies
-        inside the margins; False where it is undefined.
+        Whether pvalue < alpha, which is whether the interval at level 1 - 2 alpha, as
+        it is before limits, lies inside the margins; False where it is undefined.
     pvalue : float
         The greater of p_lower and p_upper; NaN where nothing can be said: with fewer
         than two clusters, and where nothing varies and no limits were given.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -32,9 +33,10 @@ class Flagged(Result):
     flagged_interval, unflagged_interval : tuple of float
         Wilson's.
     lift : float
-        flagged_rate / unflagged_rate; inf when only flagged items flip.
+        flagged_rate / unflagged_rate; inf when only flagged items flip, NaN where
+        nothing does.
     caught : float
-        Share of all flips that are flagged.
+        Share of all flips that are flagged; NaN where nothing flips.
     confidence_level : float
     """
 
@@ -52,13 +54,29 @@ class Flagged(Result):
     confidence_level: float
 
     def __repr__(self) -> str:
-        low, high = self.flagged_interval
         return (
-            f"Flagged({percent(self.flagged_rate)} [{percent(low)}, {percent(high)}] "
-            f"of {self.k} flip, {percent(self.unflagged_rate)} of the others, lift "
-            f"{self.lift:.3g}, {percent(self.caught)} of flips caught, "
+            f"Flagged({self.k} flagged of {self.n}: {', '.join(self._said())}, "
             f"{self.n_dropped} dropped, wilson at {self.confidence_level:g})"
         )
+
+    def _said(self) -> Iterator[str]:
+        """Say what there is: no lift without flips, no rate of no items."""
+        low, high = self.flagged_interval
+        rate = f"{percent(self.flagged_rate)} [{percent(low)}, {percent(high)}]"
+        others = f"{percent(self.unflagged_rate)} of the others"
+        if not self.n:
+            yield "no item"
+        elif not self.overall > 0.0:
+            yield "no item flips"
+            if self.k:
+                yield f"flagged {rate}"
+        elif not self.k:
+            yield f"{others} flip"
+        else:
+            yield f"{rate} of these flip"
+            if self.k < self.n:
+                yield from (others, f"lift {self.lift:.3g}")
+            yield f"{percent(self.caught)} of flips caught"
 
 
 def flag_lowest(

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 from xml.etree import ElementTree
 
@@ -11,6 +12,7 @@ from made_runs import made_run
 
 import phasefusion
 from phasefusion._measures import measure_run
+from phasefusion.compare import compare
 from phasefusion.errors import RecordError, UsageError
 from phasefusion.gate import Check, GateResult, MeasureRule, Rules, gate
 from phasefusion.report import report
@@ -39,6 +41,32 @@ def test_a_rerun_passes(runs):
     assert (made.verdict, made.exit_status) == ("pass", 0)
     assert [check.state for check in made.checks] == ["held"] * 3
     assert made.settings == ("settings.scorer.rerun: 0 -> 1",)
+
+
+def test_only_what_differs_is_listed_as_differing(runs, tmp_path):
+    """Another effect of the model is another scorer, and asks the same questions."""
+    made = gate(runs["old"], runs["better"])
+    assert [entry.split(":")[0] for entry in made.settings] == [
+        "settings.scorer.simulation_sha256"
+    ]
+    assert compare(runs["old"], runs["better"]).settings == made.settings
+    (other,) = corpus(**(DESIGN | {"seed": 99})).write(tmp_path / "b", frames=False)
+    settings = compare(runs["old"], other).settings
+    (questions,) = [one for one in settings if one.startswith("questions: ")]
+    assert re.match(r"questions: \d+ changed, first: q\d+", questions)
+
+
+def test_questions_that_differ_in_order_alone(runs, tmp_path):
+    shutil.copytree(runs["old"], tmp_path / "run")
+    file = tmp_path / "run" / "run.json"
+    described = json.loads(file.read_text())
+    for name, hashes in described["questions"]["items"].items():
+        described["questions"]["items"][name] = dict(reversed(hashes.items()))
+    described["settings"]["questions_sha256"] = "f" * 64
+    file.write_text(json.dumps(described))
+    made = gate(runs["old"], tmp_path / "run")
+    assert made.settings == ("questions: the same ones in another order",)
+    assert "| questions | the same ones in another order |" in made.to_markdown()
 
 
 def test_a_better_candidate_passes(runs):

@@ -35,7 +35,6 @@ def test_a_prompt_comes_back_to_the_character():
     found = find_options(VIDEOMME)
     assert found.texts == ("22", "23", "24", "25.")
     assert found.render() == VIDEOMME
-    assert found.is_plain
     shown = found.render([3, 0, 1, 2])
     assert "\nA. 25.\nB. 22\nC. 23\nD. 24\nAnswer" in shown
     assert shown.split("\nA.")[0] == VIDEOMME.split("\nA.")[0]
@@ -86,7 +85,6 @@ def test_known_options_on_one_line_and_with_labels_of_their_own():
     found = find_options(prompt, ["A. red", "B. blue", "C. red and blue"])
     assert found.texts == ("red", "blue", "red and blue")
     assert found.render([2, 0, 1]) == "Q? (A) red and blue (B) red (C) blue. Answer:"
-    assert not found.is_plain
 
 
 def test_one_option_inside_another():

@@ -121,6 +121,33 @@ def test_command(whole):
     assert "clusters are needed" in " ".join(few.output.split())
 
 
+def test_what_a_run_lacks_is_said(whole, tmp_path):
+    """Two questions are not begun, one lacks a phase, one a phase of another order."""
+    assert pf.calibrate(whole[1], **LEVELS).unfinished() == ""
+    lost = {(3, "phase", False, 1, 0), (4, "phase", False, 2, 1)}
+    passes = made_run(tmp_path, n_items=20, drop=lost)
+    kept = [p for p in passes if p["question_id"] not in ("q18", "q19")]
+    text = "".join(json.dumps(p) + "\n" for p in kept)
+    (tmp_path / "passes.jsonl").write_text(text)
+    made = pf.calibrate(tmp_path, **LEVELS)
+    assert (made.n_questions, made.n_asked, made.n_missing) == (20, 18, 1)
+    said = (
+        "The run is not whole: 2 of 20 questions have no pass and 1 pass of the others "
+        "is missing. All of this is of the 17 questions that have every phase"
+    )
+    assert made.unfinished().startswith(said)
+    done = CliRunner().invoke(app, ["calibrate", str(tmp_path)])
+    assert said in " ".join(done.output.split())
+    found = made.to_dict()
+    assert (found["questions"], found["asked"], found["missing_passes"]) == (20, 18, 1)
+    every = pf.calibrate(tmp_path, orders="all", **LEVELS)
+    assert (every.n_missing, every.certified.n) == (2, 16)
+    kept = [p for p in kept if p["question_id"] != "q0" or p["phase_index"] != 2]
+    text = "".join(json.dumps(p) + "\n" for p in kept)  # stopped within a question
+    (tmp_path / "passes.jsonl").write_text(text)
+    assert pf.calibrate(tmp_path, **LEVELS).n_missing == 2
+
+
 def test_refusals(whole, tmp_path):
     path, full = whole
     with pytest.raises(StatisticsError, match="alpha"):

@@ -372,6 +372,46 @@ def test_unbalanced_orders_are_marked_or_refused(twelve, tmp_path):
     assert "6 latin orders, unbalanced for" in report.numbers["card"]["text"]
 
 
+@pytest.mark.parametrize(
+    ("n_options", "views", "said"),
+    [
+        ((3, 4, 5), 6, "3 options have 6 orders, and a multiple of 60 .* leave views"),
+        ((3, 4, 5), 8, "questions of 3, 4 and 5 options: .* leave views out"),
+        ((3, 6), 4, "a multiple of 6 is balanced for all; take 6$"),
+        ((4, 5), 21, "a multiple of 20 is balanced for all; take 20$"),
+        ((4, 8), 12, "take 8 or 16 or 24$"),
+    ],
+)
+def test_views_of_mixed_questions(tmp_path, n_options, views, said):
+    """What is advised can be done."""
+    path = write_questions(tmp_path, len(n_options), n_options=n_options)
+
+    def rule(view, question, order):
+        return spread(0, len(order))
+
+    with pytest.raises(DatasetError, match=said) as refused:
+        run(path, tmp_path / "run", RuleScorer(rule), "latin", views=views)
+    text = str(refused.value)
+    advised = None if "leave views out" in text else int(text.split()[-1])
+    made = run(path, tmp_path / "run", RuleScorer(rule), "latin", views=advised)
+    assert made.n_passes == sum(advised or k for k in n_options)
+
+
+def test_views_that_some_questions_do_not_have(tmp_path):
+    path = write_questions(tmp_path, 2, n_options=(3, 4))
+
+    def rule(view, question, order):
+        return spread(0, len(order))
+
+    for views, said in ((8, "3 options have 6 orders; take 1 to 6"), (5, None)):
+        where = {"orders": "latin", "views": views}
+        if said is None:
+            run(path, tmp_path / "run", RuleScorer(rule), "quick", **where)
+            continue
+        with pytest.raises(DatasetError, match=said):
+            run(path, tmp_path / "run", RuleScorer(rule), "quick", **where)
+
+
 def test_fast_ensemble(twelve, tmp_path):
     rule, asked = counting(first_letter(1.5))
     made = run(twelve, tmp_path, RuleScorer(rule), "fast-ensemble")

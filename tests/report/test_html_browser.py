@@ -59,6 +59,73 @@ def test_filters(open_page, path):
     assert ids(page) == [item["id"] for item in items if item["right"] == 0]
 
 
+def test_what_is_not_defined_is_no_stability(open_page, tmp_path):
+    """Of one pass nothing is known to be stable; of more, what lacks a pass is not."""
+    run_with_questions(tmp_path / "quick", clip=CLIP, protocol="quick")
+    page = open_page(report(tmp_path / "quick").save_html(tmp_path / "quick"))
+    page.select_option("#which", "wrong")
+    assert len(ids(page)) > 3
+    page.select_option("#which", "gap")
+    assert ids(page) == []
+    for protocol in ("phasefusion", "stableeval"):
+        folder = tmp_path / protocol
+        run_with_questions(folder, clip=CLIP, protocol=protocol)
+        make_sure(folder / "passes.jsonl")
+        page = open_page(report(folder).save_html(folder))
+        page.select_option("#which", "gap")
+        assert ids(page) == ["q0", "q2"]
+
+
+def make_sure(file):
+    """The first four questions are answered alike, wrongly; two of them lack a pass."""
+    passes = [json.loads(line) for line in file.read_text().splitlines()]
+    for p in passes:
+        q = int(p["question_id"][1:])
+        wrong = 0 if p["gold"] else 1
+        if q > 3:
+            wrong = p["gold"] or 0
+        p["answer"] = wrong
+        p["logprobs"] = [-0.1 if c == wrong else -4.0 for c in p["order"]]
+        p["invalid"] = None
+        home = p["phase_index"] == 1 and not p["shifted"] and p["order"][0] == 0
+        if q in (1, 3) and p["arm"] == "phase" and home:
+            p |= {"answer": None, "logprobs": None, "invalid": "lost"}
+    file.write_text("".join(json.dumps(p) + "\n" for p in passes))
+
+
+def test_what_is_not_defined_is_sorted_last(open_page, tmp_path):
+    run_with_questions(tmp_path, clip=CLIP)
+    file = tmp_path / "passes.jsonl"
+    passes = [json.loads(line) for line in file.read_text().splitlines()]
+    for p in passes:
+        q = int(p["question_id"][1:])
+        p["gold"] = None if q == 5 else p["gold"]
+        p["type"] = None if q == 5 else p["type"]
+    file.write_text("".join(json.dumps(p) + "\n" for p in passes))
+    page = open_page(report(tmp_path).save_html(tmp_path))
+    for column in ("gold", "type", "right"):
+        for _ in range(2):  # up and down
+            page.click(f"#columns th:has-text('{column}') button")
+            assert ids(page)[-1] == "q5"
+
+
+def test_a_question_that_is_not_there_is_said(open_page, path):
+    page = open_page(path)
+    assert page.locator("#absent").inner_text() == ""
+    for asked in ("999", "14", "-1", "q3"):
+        page.goto("about:blank")
+        page.goto(path.as_uri() + f"#item={asked}")
+        said = page.locator("#absent").inner_text()
+        assert f"There is no question #item={asked} on this page" in said
+        assert "#item=0 to #item=13" in said
+        assert page.locator("#item").is_hidden()
+    page.evaluate("location.hash = '#item=3'")  # as a link or the address would
+    page.wait_for_selector("#item-title")
+    assert page.locator("#absent").inner_text() == ""
+    page.evaluate("location.hash = '#item=77'")
+    page.wait_for_function("document.getElementById('absent').textContent !== ''")
+
+
 def test_sorts(open_page, path):
     page = open_page(path)
     page.click("#columns th:has-text('margin') button")

@@ -11,7 +11,7 @@ from made_runs import made_run
 
 from phasefusion.records import read_passes
 from phasefusion.report import report
-from phasefusion.report.figures import stability
+from phasefusion.report.figures import stability, strata
 from phasefusion.report.figures.defects import parts_of_variance
 from phasefusion.report.figures.study import Study
 from phasefusion.report.sections import sections
@@ -299,6 +299,58 @@ def test_a_step_is_the_duration_over_the_frames(tmp_path):
             assert row[column]["value"] == pytest.approx(mean(values))
 
 
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ((100, 1500, 1501, 1502, 1503, 3600), ["1500", "1502", "1503"]),
+        ((100.1, 100.2, 100.3, 100.4, 100.5), ["100.2", "100.3", "100.4"]),
+        ((0.001, 12000, 34567, 123456), ["9000", "23300", "56800"]),
+    ],
+)
+def test_bounds_of_groups_are_told_apart(values, names):
+    """Hours have no exponent, and what differs in the fifth digit shows it."""
+    lengths = np.array(values, float)
+    found = dict(strata._quarters(lengths))
+    first, second, third = names
+    assert list(found) == [
+        f"up to {first}",
+        f"{first} to {second}",
+        f"{second} to {third}",
+        f"above {third}",
+        "not recorded",
+    ]
+    assert sum(chosen.sum() for chosen in found.values()) == len(values)
+
+
+def test_units_a_question_are_of_those_whose_frames_are_known(tmp_path):
+    passes = made_run(tmp_path, n_items=4, protocol="stableeval")
+    for p in passes:
+        if p["question_id"] in ("q1", "q2"):
+            p["budget"] = None
+    write(tmp_path, passes)
+    made = table(report(tmp_path), "Cost")
+    known = [p for p in passes if p["budget"]]
+    whole = made["rows"][-1]
+    assert whole["units"] == 16 * len(known)
+    assert whole["units a question"] == pytest.approx(16 * len(known) / 2)
+    assert made["rows"][0]["units a question"] == 16
+    assert whole["times one pass"] == pytest.approx(len(known) / 2)
+    assert "2 questions with passes of unknown frames are left out" in made["note"]
+
+
+def test_costs_of_unknown_frames_are_not_defined(tmp_path):
+    passes = made_run(tmp_path, n_items=4, protocol="stableeval")
+    write(tmp_path, [p | {"budget": None} for p in passes])
+    made = report(tmp_path)
+    one, whole = table(made, "Cost")["rows"]
+    assert (one["passes"], whole["passes"]) == (4, len(passes))
+    for row in (one, whole):
+        assert row["frames a pass"] == "–"
+        assert row["frames shown"] is row["units"] is None
+        assert math.isnan(row["units a question"])
+    assert "nan" not in made.to_markdown().split("## Sampling")[0]
+
+
 def test_costs_are_frames_squared(tmp_path):
     passes = made_run(tmp_path, n_items=8, budget=4, protocol="stableeval")
     for p in passes:
@@ -313,6 +365,7 @@ def test_costs_are_frames_squared(tmp_path):
     assert whole["units a question"] == pytest.approx(units / 8)
     assert (one["passes"], one["units"]) == (8, 7 * 16 + 4)
     assert whole["times one pass"] == pytest.approx(units / (7 * 16 + 4))
+    assert "unknown" not in table(report(tmp_path), "Cost")["note"]
 
 
 def test_pooled_posteriors_are_of_questions_with_every_pass(tmp_path):

@@ -161,6 +161,30 @@ def test_the_lowest_fifth():
         stats.flag_lowest([1.0], [1], 20)
 
 
+def test_what_is_said_of_flags():
+    """Where nothing flips there is no lift and no share of flips to speak of."""
+    some = stats.flag_lowest([0.1, 0.2, 2.0, 3.0, 4.0], [1, 0, 0, 0, 1], 0.4)
+    assert repr(some) == (
+        "Flagged(2 flagged of 5: 50.00 % [9.45 %, 90.55 %] of these flip, 33.33 % of "
+        "the others, lift 1.5, 50.00 % of flips caught, 0 dropped, wilson at 0.95)"
+    )
+    one = stats.flag_lowest([0.1, 0.2, 2.0], [0, 0, 0])
+    assert repr(one) == (
+        "Flagged(1 flagged of 3: no item flips, flagged 0.00 % [0.00 %, 79.35 %], 0 "
+        "dropped, wilson at 0.95)"
+    )
+    assert repr(stats.flag_lowest([], [])).startswith(
+        "Flagged(0 flagged of 0: no item,"
+    )
+    for made in (one, stats.flag_lowest([], []), stats.flag_lowest([1.0], [0])):
+        assert "nan" not in repr(made)
+    every = stats.flag_lowest([1.0, 2.0], [1, 1], 1.0)
+    assert "of the others" not in repr(every)
+    assert repr(stats.flag_transfer([1.0, 2.0], [1, 0], 0.5)).startswith(
+        "Flagged(0 flagged of 2: 50.00 % of the others flip"
+    )
+
+
 def test_a_threshold_from_elsewhere():
     made = stats.flag_transfer([0.1, 0.5, 0.5, 2.0], [1, 1, 0, 0], 0.5)
     assert (made.k, made.flagged_rate, made.unflagged_rate) == (3, 2 / 3, 0.0)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._wording import counted
 from phasefusion.protocols.stages import share_of_lowest
 from phasefusion.report.figures.study import Study
 from phasefusion.report.figures.table import FigureTable, clean, paired, points
@@ -36,6 +37,8 @@ def margin(study: Study) -> list[FigureTable]:
         int(entries[name]["budget"]) for name in ("single", "doubled", "reallocated")
     )
     units = {n: int(attention_units(1, n)) for n in (b, d, most)}
+    asked = np.zeros(len(used), bool) if dense is None else dense.n_phases > 0
+    stray = int((asked & ~chosen).sum())
     paid = _mean(chosen[used]) * units[most] + units[b]
     rows = [
         (f"{b} frames for all", units[b], rate(once, used), math.nan),
@@ -57,9 +60,22 @@ def margin(study: Study) -> list[FigureTable]:
         ),
         clean(rows),
         "First option order. Units of attention: a question, on average. The share of "
-        "questions is the one that makes both ways cost the same, rounded down.",
+        "questions is the one that makes both ways cost the same, rounded down."
+        + _strays(stray),
     )
     return [table, _gains(once, twice, mixed, chosen & used, used)]
+
+
+def _strays(n: int) -> str:
+    """Say what a run has that was made longer, when others became the lowest."""
+    if not n:
+        return ""
+    were = "was" if n == 1 else "were"
+    return (
+        f" {counted(n, 'question')} {were} among the lowest before the run was made "
+        f"longer and {'is' if n == 1 else 'are'} no more: dense passes of such are "
+        "recorded, and left out of every figure here, their cost too."
+    )
 
 
 def _gains(

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from phasefusion._wording import counted
 from phasefusion.report.figures.study import ArmPasses, Study
 from phasefusion.report.figures.table import FigureTable, clean
+from phasefusion.report.sections import UNDEFINED
 
 
 def costs(study: Study) -> FigureTable:
@@ -31,9 +33,26 @@ def costs(study: Study) -> FigureTable:
             ("times one pass", "number"),
         ),
         clean(_relative(rows)),
-        "Recorded passes, missing ones included. Units of attention: frames squared, "
+        "Recorded passes, missing ones included. "
+        + _unknown(study)
+        + "Units of attention: frames squared, "
         "summed over passes; text and tokens a frame are left out. Orders of one phase "
         "share the frames and may share the work on them. Seconds: timing in the JSON.",
+    )
+
+
+def _unknown(study: Study) -> str:
+    """Say of how many questions the frames of a pass are not known."""
+    lacks = [
+        (study.budgets(arm.name) < 0) & (study.counts(arm.name) > 0)
+        for arm in study.arms()
+    ]
+    n = int(np.any(lacks, axis=0).sum()) if lacks else 0
+    if not n:
+        return ""
+    return (
+        f"{counted(n, 'question')} with passes of unknown frames "
+        f"{'is' if n == 1 else 'are'} left out of frames and units. "
     )
 
 
@@ -43,20 +62,17 @@ def _row(name: str, study: Study, arm: ArmPasses, *, one: bool) -> tuple[Any, ..
     passes = np.where(n_passes > 0, 1, 0) if one else n_passes
     frames = passes[known] * budgets[known]
     units = frames * budgets[known]
-    fewest, most = (
-        (int(budgets[known].min()), int(budgets[known].max()))
-        if known.any()
-        else (0, 0)
-    )
-    n_items = int((n_passes > 0).sum())
-    total = int(units.sum())
+    n_known, total = int(known.sum()), int(units.sum())
+    if not n_known:
+        return name, int(passes.sum()), UNDEFINED, None, None, math.nan
+    fewest, most = int(budgets[known].min()), int(budgets[known].max())
     return (
         name,
         int(passes.sum()),
         str(most) if fewest == most else f"{fewest} to {most}",
         int(frames.sum()),
         total,
-        total / n_items if n_items else math.nan,
+        total / n_known,
     )
 
 

@@ -126,17 +126,34 @@ def _between(
     values: Column, bounds: Sequence[float]
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     """Group values up to each bound, then those above, then what is not known."""
-    lower: float | None = None
-    for bound in bounds:
-        above = True if lower is None else values > lower
-        name = f"up to {bound:.3g}" if lower is None else f"{lower:.3g} to {bound:.3g}"
+    names = _told_apart(bounds)
+    for j, bound in enumerate(bounds):
+        above = values > bounds[j - 1] if j else True
+        name = f"{names[j - 1]} to {names[j]}" if j else f"up to {names[j]}"
         yield name, above & (values <= bound)
-        lower = bound
-    if lower is None:
-        yield "all", ~np.isnan(values)
+    if len(bounds):
+        yield f"above {names[-1]}", values > bounds[-1]
     else:
-        yield f"above {lower:.3g}", values > lower
+        yield "all", ~np.isnan(values)
     yield _NOT_KNOWN, np.isnan(values)
+
+
+def _told_apart(bounds: Sequence[float]) -> list[str]:
+    """Write different bounds differently: with three digits, or as many as it takes.
+
+    >>> _told_apart([0.25, 100.0, 1501.4, 1502.0])
+    ['0.25', '100', '1501', '1502']
+    """
+    for digits in range(3, 18):
+        names = [
+            np.format_float_positional(
+                bound, digits, unique=False, fractional=False, trim="-"
+            )
+            for bound in bounds
+        ]
+        if len(set(names)) == len(set(bounds)):
+            break
+    return names if len(bounds) else []
 
 
 def _types(found: Stability) -> Iterator[tuple[str, NDArray[np.bool_]]]:

@@ -21,12 +21,14 @@
     return made;
   }
 
+  // What is not defined is no value: it is sorted last, and no filter takes it.
+  const known = (k) => (k === null || k < 0 ? null : k);
   const yesNo = (x) => (x === null ? "–" : x ? "yes" : "no");
   const columns = [
     { name: "question", width: "30%", value: (r) => r.id, text: (r) => r.question ? `${r.id}  ${r.question}` : r.id },
-    { name: "type", width: "11%", value: (r) => r.type },
-    { name: "gold", width: "5%", value: (r) => r.gold, text: (r) => letter(r.gold) },
-    { name: "answer", width: "7%", value: (r) => r.answer, text: (r) => letter(r.answer) },
+    { name: "type", width: "11%", value: (r) => r.type || null, text: (r) => r.type },
+    { name: "gold", width: "5%", value: (r) => known(r.gold), text: (r) => letter(r.gold) },
+    { name: "answer", width: "7%", value: (r) => known(r.answer), text: (r) => letter(r.answer) },
     { name: "right", width: "6%", value: (r) => r.right, text: (r) => yesNo(r.right), mark: (r) => (r.right === null ? "" : r.right ? "yes" : "no") },
     { name: "orders right, %", width: "9%", value: (r) => r.accuracy, text: (r) => percent(r.accuracy) },
     { name: "phase flips", width: "8%", value: (r) => r.phase_flip, text: (r) => yesNo(r.phase_flip), mark: (r) => (r.phase_flip ? "no" : "") },
@@ -38,7 +40,8 @@
   // ---- filter and sort ------------------------------------------------------
   const searched = items.map((r) =>
     [r.id, r.benchmark, r.type, r.video, r.question, ...r.options].join("\n").toLowerCase());
-  const stable = (r) => !r.phase_flip && !r.order_flip && !r.half_step;
+  const hasHalf = items.some((r) => r.half_step !== null);
+  const stable = (r) => r.phase_flip === 0 && r.order_flip === 0 && (!hasHalf || r.half_step === 0);
   const tests = {
     phase: (r) => r.phase_flip > 0,
     order: (r) => r.order_flip > 0,
@@ -353,9 +356,16 @@
   });
 
   refresh();
-  const asked = /^#item=(\d+)$/.exec(location.hash);
-  if (asked && Number(asked[1]) < items.length) {
-    chosen = shown.indexOf(Number(asked[1]));
-    open(Number(asked[1]));
+  function follow() {
+    const asked = /^#item=(.*)$/.exec(location.hash);
+    const i = asked && /^\d+$/.test(asked[1]) ? Number(asked[1]) : -1;
+    const there = i >= 0 && i < items.length;
+    const last = items.length ? `they are #item=0 to #item=${items.length - 1}` : "there are none";
+    at("absent").textContent = asked && !there ? `There is no question #item=${asked[1]} on this page: ${last}.` : "";
+    if (!there) return;
+    chosen = Math.max(0, shown.indexOf(i));
+    open(i);
   }
+  window.addEventListener("hashchange", follow);
+  follow();
 })();
