@@ -110,11 +110,14 @@ class Calibration(Result):
         return plain_text(self)
 
     def __rich__(self) -> Any:
+        from rich import box
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(title="Adaptive phases", title_justify="left")
+        table = Table(
+            box=box.SIMPLE_HEAD, title="Adaptive phases", title_justify="left"
+        )
         table.add_column("answers")
         for name in ("nats", "phases", "not as all, %", "half a step, %", "right, %"):
             table.add_column(name, justify="right")

@@ -171,6 +171,7 @@ def fuse_items(
     if len(ids) != len(array):
         raise PosteriorError(f"{len(ids)} item ids were given for {len(array)} items")
     kept = _options(n_options, array.shape[:1], array.shape[-1])
+    _warn_of_probabilities(array, kept)
     rules = _Rules(over, pool, missing, strict, phases, seed, passes)
     return _fuse(array, kept, ids, True, rules)
 
@@ -204,7 +205,6 @@ def _fuse(
     pool_orders = _over(rules.over)
     if 0 in array.shape[1:]:
         raise PosteriorError(f"logp has no pass, its shape is {array.shape}")
-    _warn_of_probabilities(array, n_options)
     order = _phase_order(rules.phases, array.shape[1])
     moved = bool((order[1:] < order[:-1]).any())
     grid = array[:, order] if moved else array
@@ -368,6 +368,7 @@ def fuse(
     if n_options is not None and np.ndim(n_options) != 0:
         raise PosteriorError(f"n_options of one item is an int, it is {n_options!r}")
     kept = _options(n_options, (1,), array.shape[-1])
+    _warn_of_probabilities(array[None], kept)
     rules = _Rules(over, pool, missing, strict, phases, seed)
     fused = _fuse(array[None], kept, [item_id], item_id != "", rules)
     results = {name: getattr(fused, name)[0] for name in _BY_ITEM}

@@ -90,7 +90,10 @@ def read_run(folder: str | Path) -> dict[str, Any]:
             f"the passes were made (report reads a {PASSES_FILE} alone as well)"
         ) from None
     except ValueError as error:
-        raise RecordError(f"{path}: not JSON: {error}") from None
+        raise RecordError(
+            f"{path}: not JSON: {error}; restore it, or take it away to report the "
+            "passes alone"
+        ) from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         found = data.get("format") if isinstance(data, dict) else None
         raise RecordError(

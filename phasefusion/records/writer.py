@@ -114,7 +114,8 @@ class RunWriter(Appender):
             if changed:
                 raise RecordError(
                     f"{self.folder}: this run was made with other settings; choose "
-                    "another folder, or repeat them:\n  " + "\n  ".join(changed)
+                    "another folder, or repeat them:\n  "
+                    + "\n  ".join((*changed, *_still(recorded, wanted)))
                 )
             return
         if self.path.exists():
@@ -181,7 +182,10 @@ class RunWriter(Appender):
                     "that is text"
                 )
             if key in self.done:
-                raise RecordError(f"{self.path}: pass {key} is recorded already")
+                raise RecordError(
+                    f"{self.path}: pass {key} is recorded already; write into another "
+                    "folder"
+                )
             self._append_line(dump(record))
             self._add(key, record)
         if time.monotonic() - self._last_fsync_s >= self._fsync_every_s:
@@ -195,3 +199,10 @@ class RunWriter(Appender):
         """Force everything to disk and let others write; safe to call twice."""
         super().close()
         self._lock.release()
+
+
+def _still(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say what can be done with a run that other versions have made."""
+    if recorded.get("settings") != wanted.get("settings"):
+        return ()
+    return ("report, merge and records read the run with any versions",)

@@ -193,9 +193,16 @@ def report(run: Any, *, against: Any = None) -> Report:
 
     described, passes, numbers = _read(run)
     if against is not None:
+        _refuse_itself(run, against)
         other, _, others = _read(against)
         numbers["against"] = compare_with(described, other, numbers, others)
     return Report(numbers, timing(passes))
+
+
+def _refuse_itself(run: Any, against: Any) -> None:
+    one, other = (path_of("against", getattr(r, "path", r)) for r in (run, against))
+    if one.resolve() == other.resolve():
+        raise UsageError("against is the run itself, of which nothing differs")
 
 
 def _read(run: Any) -> tuple[dict[str, Any], Passes, dict[str, Any]]:

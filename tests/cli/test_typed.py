@@ -148,3 +148,52 @@ def test_nothing_is_planned_from_one_video(call, tmp_path):
     code, _, err = call("plan", "equivalence", "--from", tmp_path / "run")
     assert code == 2
     assert "nothing can be planned from it. Give a run of several" in err
+
+
+def test_json_of_another_kind_says_how_to_name_it(call, tmp_path):
+    row = json.dumps(QUESTION | {"options": ["x", "y"]})
+    for text, said in (
+        (f"{row}\n{row}\n", "it holds one object a line: name it .jsonl"),
+        ("question_id,video\n1,a.mp4\n", "it looks like a table: name it .csv"),
+    ):
+        (tmp_path / "q.json").write_text(text)
+        code, _, err = call("questions", tmp_path / "q.json")
+        assert code == 2
+        assert said in err
+    (tmp_path / "q.json").write_text('[{"a": 1},')
+    assert "name it" not in call("questions", tmp_path / "q.json")[2]
+
+
+def test_damaged_runs_say_what_can_be_done(call, tmp_path):
+    run = tmp_path / "run"
+    made_run(run, n_items=2)
+    passes = run / "passes.jsonl"
+    lines = passes.read_text().splitlines()
+    passes.write_text("\n".join([lines[0], '{"a": }', *lines[1:]]) + "\n")
+    _, _, err = call("report", run)
+    assert "passes.jsonl, line 2: not JSON at column 7: unexpected" in err
+    assert "phasefusion records check says everything" in err
+    passes.write_text("\n".join([*lines, lines[0]]) + "\n")
+    _, _, err = call("report", run)
+    assert "the same pass as line 1" in err
+    assert "take one of them out" in err
+    passes.write_text("\n".join(lines) + "\n")
+    (run / "run.json").write_text("{")
+    assert "take it away to report the passes alone" in call("report", run)[2]
+    (run / "run.json").unlink()
+    assert call("report", run)[0] == 0
+
+
+def test_a_run_against_itself(call, tmp_path):
+    made_run(tmp_path / "run", n_items=2)
+    code, _, err = call("report", tmp_path / "run", "--against", tmp_path / "run")
+    assert code == 2
+    assert err.startswith("phasefusion: error: --against is the run itself")
+
+
+def test_simulated_records_are_written_once(call, tmp_path):
+    words = ("records", "simulate", "--out", tmp_path / "made")
+    assert call(*words)[0] == 0
+    code, _, err = call(*words)
+    assert code == 2
+    assert "is recorded already; write into another folder" in err
