@@ -228,10 +228,10 @@ def source_archive(path: Path, files: list[Path], when: int) -> None:
             archive.add(file, f"{root}/{file.name}", filter=lambda i: plain(i, when))
 
 
-def check(wheel: Path) -> None:
+def check(wheel: Path, source: Path) -> None:
     """Only the libraries of this build are inside, all of them, and the ABI holds."""
     with zipfile.ZipFile(wheel) as held:
-        kernels = [n for n in held.namelist() if n.endswith("kernels.fatbin")]
+        kernels = [n for n in held.namelist() if n.endswith("kernels.fatbin.xz")]
         inside = {
             Path(entry.filename).name: entry.file_size
             for entry in held.infolist()
@@ -241,7 +241,7 @@ def check(wheel: Path) -> None:
     if names != sorted(BUNDLED):
         raise SystemExit(f"wheel: it holds the libraries {names}, not {BUNDLED}")
     run(sys.executable, "-m", "abi3audit", "--strict", wheel)
-    run(sys.executable, "-m", "twine", "check", "--strict", wheel)
+    run(sys.executable, "-m", "twine", "check", "--strict", wheel, source)
     shown = run(sys.executable, "-m", "auditwheel", "show", wheel)
     tag = re.search(r'"(manylinux_\w+)"', shown)
     print(f"wheel: {wheel.name}, {wheel.stat().st_size / 1e6:.2f} MB")
@@ -278,7 +278,7 @@ def main() -> None:
         wheel = built(source, steps[1], libraries, when)
         wheel = add_licences(wheel, steps[2], texts)
         wheel = repaired(wheel, steps[3], libraries, when)
-        check(wheel)
+        check(wheel, source)
         (out / "sources").mkdir(parents=True, exist_ok=True)
         for old in [*out.glob("*.whl"), *out.glob("*.tar.gz"), *out.glob("sources/*")]:
             old.unlink()
