@@ -5,7 +5,8 @@ import json
 import pytest
 from made_runs import made_run
 
-from phasefusion import tinyvlm
+from phasefusion import PhaseGrid, tinyvlm
+from phasefusion.report.card import sampling_card
 
 CLIPS = tinyvlm.questions_path().parent
 QUESTION = {"question_id": "a", "video": "clip-000.mp4", "question": "Which?"}
@@ -121,6 +122,13 @@ def test_subtitles_are_said_to_be_no_input(call, asked, tmp_path):
     _, out, _ = call("questions", path)
     assert "1 with subtitles (for anchors; no model is shown them)" in out
     assert out.startswith("q (plain): 1 question read, 1 kept, 0 with gold, 1 video,")
+    run = {"settings": {"grid": PhaseGrid(4).to_dict()}}
+    said = "Subtitles of the questions were not shown to the model."
+    for n, shown in ((1, True), (0, False)):
+        run["questions"] = {"dataset": {"with_subtitles": n}}
+        assert (said in sampling_card(run)["text"]) is shown
+    run["questions"] = "questions.jsonl"  # as records of others may have it
+    assert said not in sampling_card(run)["text"]
 
 
 def test_percents_that_are_none_are_refused_as_typed(call):
