@@ -72,8 +72,8 @@ def _warn_of_probabilities(
     """Say it where every pass lies in [0, 1] and adds up to 1: logarithms do not."""
     if are_probabilities(array, n_options):
         warn(
-            "every row of logp lies in [0, 1] and adds up to 1, and a softmax is taken "
-            f"of it; if {TAKE_THE_LOG}",
+            f"every row of logp lies in [0, 1] and adds up to 1: {TAKE_THE_LOG}, or a "
+            "softmax is taken of probabilities",
             OptionWarning,
         )
 
