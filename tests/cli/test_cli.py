@@ -294,7 +294,7 @@ def test_samplers_side_by_side(call):
     for fps in ("-5.0", "0.0", "nan", "inf"):
         code, out, error = call("samplers", "-n", "300", "--fps", fps)
         assert (code, out) == (2, "")
-        assert f"fps={fps} must be " in error
+        assert f"--fps {fps} must be " in error
 
 
 def test_info(call):

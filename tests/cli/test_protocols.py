@@ -1,6 +1,7 @@
 """Listing protocols, and the cost of one before it starts."""
 
 import json
+import shutil
 
 import pytest
 
@@ -149,7 +150,8 @@ def test_the_anchored_protocol(call, scored, tmp_path):
     assert made["anchors"]["windows"]
     for one in made["anchors"]["windows"]:
         assert one["kind"] in ("vectors", "flow", "centre")
-    again = call("report", tmp_path / "run", "--against", tmp_path / "run")[1]
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    again = call("report", tmp_path / "run", "--against", tmp_path / "copy")[1]
     assert "Changed against the other run" in again
     assert call("report", tmp_path / "run", "--against", tmp_path / "no")[0] == 2
 
