@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import inspect
 import reprlib
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._probabilities import (
+    ROUNDING,
+    TAKE_THE_LOG,
+    are_probabilities,
+    excess,
+)
 from phasefusion.errors import ScoringError
 
 if TYPE_CHECKING:
@@ -90,7 +97,8 @@ def check_scores(
     Raises
     ------
     ScoringError
-        If it is neither, a shape is another one, or a log-probability is above 0.
+        If it is neither, a shape is another one, a log-probability is above 0, or the
+        probabilities of a pass add up to more than 1 where letters were scored.
     """
     name = type(scorer).__name__
     wanted = (
@@ -108,12 +116,11 @@ def check_scores(
         raise ScoringError(
             f"{name}.score returned logprobs of shape {content.shape}; {wanted}"
         )
-    finite = content[np.isfinite(content)]
-    if finite.size and finite.max() > 1e-6:
-        raise ScoringError(
-            f"{name}.score returned a log-probability of {finite.max():.6g}; it must "
-            "be <= 0. Logits need a log-softmax first, losses a change of sign"
-        )
+    _check_logarithms(name, content)
+    kind = getattr(scores, "kind", "letter")
+    if kind == "letter":  # of texts, one may begin with another
+        noted = getattr(scores, "pass_notes", {}) if has_mass else {}
+        _check_sums(name, content, noted)
     if not has_mass:
         return content, np.exp(content).sum(axis=-1)
     mass = _numbers(getattr(scores, "option_mass", None))
@@ -123,7 +130,48 @@ def check_scores(
             f"{name}.score returned option_mass of {found}; it must have the shape "
             f"(phases, orders) = {shape[:2]}"
         )
+    if kind == "letter" and (mass > 1 + ROUNDING).any():
+        raise ScoringError(
+            f"{name}.score returned an option_mass of {np.nanmax(mass):.6g}; a "
+            "probability is at most 1"
+        )
     return content, mass
+
+
+def _check_logarithms(name: str, content: NDArray[np.float64]) -> None:
+    """Refuse what is above 0, which no logarithm of a probability is."""
+    finite = content[np.isfinite(content)]
+    if not finite.size or finite.max() <= 1e-6:
+        return
+    raise ScoringError(
+        f"{name}.score returned a log-probability of {finite.max():.6g}; it must "
+        + (
+            f"be <= 0: {TAKE_THE_LOG}"
+            if are_probabilities(content)
+            else "be <= 0. Logits need a log-softmax first, probabilities a "
+            "logarithm, losses a change of sign"
+        )
+    )
+
+
+def _check_sums(
+    name: str, content: NDArray[np.float64], noted: Collection[tuple[int, int]]
+) -> None:
+    """Refuse log-probabilities of a pass that add up to more than certainty.
+
+    Not of passes of which a note says what was entered for an unknown option: the most
+    that it can have.
+    """
+    looked_at = ~np.isposinf(content)
+    for s, m in noted:
+        looked_at[s, m] = False
+    most = excess(np.where(looked_at, content, np.nan))
+    if most is not None:
+        raise ScoringError(
+            f"{name}.score returned log-probabilities of one pass whose probabilities "
+            f"add up to {most:.6g}, more than 1; unnormalised scores need a "
+            "log-softmax first"
+        )
 
 
 def _numbers(values: object) -> NDArray[np.float64] | None:

@@ -89,6 +89,10 @@ _DEFAULTS: VideoLimits = {
 }
 
 
+#: What somebody calls who wants a section.
+_OF_A_PART = {"start", "end", "start_s", "end_s", "duration", "duration_s", "stop"}
+
+
 def _seconds(value: object) -> float:
     """Return max_seconds for the C side, where 0 is no limit."""
     if value is None:
@@ -103,6 +107,12 @@ def _seconds(value: object) -> float:
 def checked_limits(limits: VideoLimits) -> tuple[int, int, int, int, float]:
     """Limits as the C side takes them, defaults filled in."""
     unknown = sorted(set(limits) - set(_DEFAULTS))
+    if unknown and unknown[0] in _OF_A_PART:
+        raise TypeError(
+            f"unknown option {unknown[0]!r}: the whole video is read. For a part of it "
+            "open Video(path), whose times_s say which frames those are, and read "
+            "first + grid.indices(n_frames)"
+        )
     if unknown:
         raise TypeError(
             f"unknown option {unknown[0]!r}; limits are {', '.join(_DEFAULTS)}"
@@ -196,6 +206,14 @@ def resolve(source: VideoSource, max_bytes: int) -> ResolvedSource:
     if isinstance(source, NamedData):
         return source
     name = _name_of(source)
+    if isinstance(source, io.TextIOBase):
+        raise VideoError(f'{name}: is open for text; open the file with mode "rb"')
+    if len(getattr(source, "shape", ())) > 1 and not isinstance(source, memoryview):
+        raise VideoError(
+            f"{name} of shape {source.shape}: frames are not the data of a video, "  # type: ignore[union-attr]
+            "which are one row of bytes; resize takes frames, and a scorer of your own "
+            "a Clip"
+        )
     if type(source) is io.BytesIO:
         return name, source.getbuffer()
     view = _view(source)  # type: ignore[arg-type]

@@ -205,7 +205,8 @@ class FrameCache:
         *,
         max_bytes: SupportsIndex = 2**34,
     ) -> None:
-        self._folder = os.fspath(folder)
+        is_path = isinstance(folder, str | os.PathLike)
+        self._folder = os.fspath(folder) if is_path else ""
         if not isinstance(self._folder, str) or not self._folder:
             raise UsageError(f"cache={folder!r} must be the path of a folder")
         self._max_bytes = positive("max_bytes", max_bytes)

@@ -110,11 +110,14 @@ class Calibration(Result):
         return plain_text(self)
 
     def __rich__(self) -> Any:
+        from rich import box
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(title="Adaptive phases", title_justify="left")
+        table = Table(
+            box=box.SIMPLE_HEAD, title="Adaptive phases", title_justify="left"
+        )
         table.add_column("answers")
         for name in ("nats", "phases", "not as all, %", "half a step, %", "right, %"):
             table.add_column(name, justify="right")
@@ -158,8 +161,8 @@ class Calibration(Result):
         """Say what is certified of what, or why nothing is."""
         made = self.certified
         of_what = (
-            f"{made.n} questions in {made.n_clusters} clusters, {made.n_dropped} left "
-            "out for missing phases"
+            f"{counted(made.n, 'question')} in {counted(made.n_clusters, 'cluster')}, "
+            f"{made.n_dropped} left out for missing phases"
         )
         promise = "answers that change with half a step"
         if made.target == "all phases":

@@ -92,7 +92,7 @@ class GridWarning(PhaseFusionWarning):
 
 
 class OptionWarning(PhaseFusionWarning):
-    """Options that were merged or cleaned before scoring."""
+    """Options that were merged or cleaned, or scores that look like something else."""
 
 
 class DatasetWarning(PhaseFusionWarning):

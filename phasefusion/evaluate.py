@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +13,7 @@ from phasefusion._cached_clips import as_cache
 from phasefusion._checks import warn
 from phasefusion._description import describe_frames, describe_run
 from phasefusion._known_videos import known_videos
+from phasefusion._paths import path_of
 from phasefusion._results import Result
 from phasefusion._runner import Runner
 from phasefusion._versions import versions as versions
@@ -213,6 +214,7 @@ def evaluate(
         If not one pass of the run has an answer.
     """
     _check_choices(on_error, limit)
+    out = path_of("out", out, "the folder of the run")
     if frames_device is not None:
         check_device(frames_device)
     crew = hire(engine, scorer)
@@ -320,6 +322,8 @@ def _questions(
         questions = read_questions(questions)
     if isinstance(questions, Dataset):
         return list(questions), _about(questions)
+    if not isinstance(questions, Iterable):
+        path_of("questions", questions, "a question file, or a sequence of Item")
     items = list(questions)
     if not items:
         raise DatasetError("questions is empty; there is nothing to score")

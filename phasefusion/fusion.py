@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion import _core
 from phasefusion._checks import warn
 from phasefusion._fused import FusedPosterior, Missing, Pool, WeightedPosterior
+from phasefusion._probabilities import TAKE_THE_LOG, are_probabilities
 from phasefusion._random import MAX_OPTIONS, check_ids, tie_priority
 from phasefusion._ties import RowNumbers, TieSeeds, pool_rows
-from phasefusion.errors import PhaseFusionWarning, PosteriorError
+from phasefusion.errors import OptionWarning, PhaseFusionWarning, PosteriorError
 from phasefusion.orders import to_content, validate
 
 __all__ = [
@@ -34,6 +35,7 @@ _POOLS = ("linear", "loglinear")
 _MISSING = ("complete", "available")
 _SCALARS = ("answer", "margin", "tied", "n_valid")
 _BY_ITEM = (*_SCALARS, "posterior", "phase_answers", "phase_margins", "valid")
+_ANY_DIMS = tuple(range(1, 65))  # NumPy has no more
 _INVALID = ("", "NaN", "+inf", "no finite log-probability")
 
 
@@ -45,7 +47,10 @@ def _choice(value: str, names: tuple[str, ...], argument: str) -> int:
 
 def _logp(values: ArrayLike, n_dims: tuple[int, ...], shapes: str) -> Any:
     try:
-        array = np.asarray(values, dtype=np.float64)
+        given = np.asarray(values)
+        if given.dtype.kind == "c":
+            raise TypeError("they are complex")
+        array = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise PosteriorError(
             f"logp must be numbers of shape {shapes}: {error}"
@@ -59,6 +64,18 @@ def _logp(values: ArrayLike, n_dims: tuple[int, ...], shapes: str) -> Any:
             f"logp must have 1 to {MAX_OPTIONS} options, it has {array.shape[-1]}"
         )
     return array
+
+
+def _warn_of_probabilities(
+    array: NDArray[np.float64], n_options: NDArray[np.int64] | None
+) -> None:
+    """Say it where every pass lies in [0, 1] and adds up to 1: logarithms do not."""
+    if are_probabilities(array, n_options):
+        warn(
+            f"every row of logp lies in [0, 1] and adds up to 1: {TAKE_THE_LOG}, or a "
+            "softmax is taken of probabilities",
+            OptionWarning,
+        )
 
 
 def _options(
@@ -154,6 +171,7 @@ def fuse_items(
     if len(ids) != len(array):
         raise PosteriorError(f"{len(ids)} item ids were given for {len(array)} items")
     kept = _options(n_options, array.shape[:1], array.shape[-1])
+    _warn_of_probabilities(array, kept)
     rules = _Rules(over, pool, missing, strict, phases, seed, passes)
     return _fuse(array, kept, ids, True, rules)
 
@@ -327,6 +345,11 @@ def fuse(
         If the shape or an option is wrong; with strict, at an invalid pass (the message
         names phase, order and what was found).
 
+    Warns
+    -----
+    OptionWarning
+        If every pass lies in [0, 1] and adds up to 1: probabilities, not their logs.
+
     References
     ----------
     .. [1] Zhu et al., "Stable Scores, Unstable Answers", arXiv:2610.08649, section 3.2.
@@ -345,6 +368,7 @@ def fuse(
     if n_options is not None and np.ndim(n_options) != 0:
         raise PosteriorError(f"n_options of one item is an int, it is {n_options!r}")
     kept = _options(n_options, (1,), array.shape[-1])
+    _warn_of_probabilities(array[None], kept)
     rules = _Rules(over, pool, missing, strict, phases, seed)
     fused = _fuse(array[None], kept, [item_id], item_id != "", rules)
     results = {name: getattr(fused, name)[0] for name in _BY_ITEM}
@@ -357,10 +381,10 @@ def _single_passes(
     logp: ArrayLike, n_options: ArrayLike | None, strict: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[int, ...]]:
     """Posterior (rows, K) and margin (rows,) of every pass; the shape of the rows."""
-    array = np.asarray(logp, dtype=np.float64)
-    array = _logp(array, (max(array.ndim, 1),), "(..., K)")
+    array = _logp(logp, _ANY_DIMS, "(..., K)")
     shape, width = array.shape[:-1], array.shape[-1]
     kept = _options(n_options, shape, width)
+    _warn_of_probabilities(array, kept)
     rows = np.ascontiguousarray(array).reshape(-1, 1, width)
     no_seeds = np.zeros(len(rows), np.uint64)
     own = None if kept is None else kept.ravel()
@@ -399,6 +423,11 @@ def posterior(
     ------
     PosteriorError
         If the shape is wrong; with strict, at an invalid pass.
+
+    Warns
+    -----
+    OptionWarning
+        If every pass lies in [0, 1] and adds up to 1: probabilities, not their logs.
 
     Examples
     --------

@@ -31,7 +31,22 @@ FFMPEG = {
 CUDA_IMAGE = "kernels.fatbin.xz"
 _PKG_CONFIG_TIMEOUT_S = 20
 _PACKAGES = ("numpy", "scipy", "orjson", "rich", "typer", "jinja2")
-_OPTIONAL = ("torch", "transformers")
+#: What works without, by the package that it takes.
+_OPTIONAL = {
+    "torch": "scoring Hugging Face models",
+    "transformers": "scoring Hugging Face models",
+    "matplotlib": "plots of report --html",
+    "pillow": "pictures: contact sheets, frames on pages, JPEG for servers",
+    "pyarrow": "parquet files",
+    "openpyxl": "spreadsheets (.xlsx)",
+    "duckdb": "SQL over records",
+    "pyyaml": "claims files of audit",
+    "opencv-python-headless": "anchors by optical flow",
+    "prometheus-client": "metrics of monitor",
+    "ray": "runs over Ray",
+}
+#: Packages that do as well.
+_INSTEAD = {"opencv-python-headless": ("opencv-python", "opencv-contrib-python")}
 
 
 def describe() -> dict[str, dict[str, Any] | None]:
@@ -60,11 +75,10 @@ def describe() -> dict[str, dict[str, Any] | None]:
             missing[name] = f"{purpose}: {why}; {remedy(name)}"
     packages: dict[str, str | None] = {}
     for name in (*_PACKAGES, *_OPTIONAL):
-        try:
-            packages[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            packages[name] = None
-            missing[name] = remedy(name)
+        packages[name] = _version(name)
+        if packages[name] is None:
+            lacking = f"needed for {_OPTIONAL[name]}; " if name in _OPTIONAL else ""
+            missing[name] = lacking + remedy(name)
     return {
         "phasefusion": {
             "version": __version__,
@@ -81,6 +95,16 @@ def describe() -> dict[str, dict[str, Any] | None]:
         "packages": packages,
         "missing": missing,
     }
+
+
+def _version(name: str) -> str | None:
+    """Version of a package, or of one that does as well; None without."""
+    for one in (name, *_INSTEAD.get(name, ())):
+        try:
+            return metadata.version(one)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
 
 
 def build_lines() -> list[str]:

@@ -39,6 +39,7 @@ from phasefusion._video_source import (
     hint_at_path,
     resolve,
 )
+from phasefusion._wording import counted
 from phasefusion.errors import (
     BackendUnavailableError,
     DamagedFrameWarning,
@@ -228,7 +229,7 @@ class Video:
 
     def __repr__(self) -> str:
         i = self._info
-        what = f"{i.n_frames} frames of {i.width}x{i.height}, {i.codec}"
+        what = f"{counted(i.n_frames, 'frame')} of {i.width}x{i.height}, {i.codec}"
         return f"<Video {i.path!r}: {what}>"
 
     # ----------------------------------------------------------------- frames

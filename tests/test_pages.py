@@ -37,6 +37,8 @@ DATA = {"text", "json", "yaml", "toml", "toctree"}
 STAND_INS = {"path-or-id": str(tinyvlm.model_dir())}
 #: Pages that begin with runs/a and runs/b there.
 SPEAK_OF_RUNS = {"records", "report", "stableeval"}
+#: Pages that begin in an empty folder, and bring along what they speak of.
+ALONE = {"tutorial"}
 PROGRAMS = {
     "phasefusion": "phasefusion",
     "torchrun": "torch.distributed.run",
@@ -161,7 +163,10 @@ def places(first_place, tmp_path_factory):
     def place(page: str) -> Place:
         if page not in made:
             folder = tmp_path_factory.mktemp(page.replace(".", "-")) / "place"
-            shutil.copytree(first_place, folder, symlinks=True)
+            if page in ALONE:
+                shutil.copytree(first_place / "bin", folder / "bin", symlinks=True)
+            else:
+                shutil.copytree(first_place, folder, symlinks=True)
             if page in SPEAK_OF_RUNS:
                 (folder / "made").rename(folder / "runs")
             made[page] = Place(folder)

@@ -29,7 +29,8 @@ PYTHON_FILES = sorted(
 # stage and of earlier ones, late and for types alone too.
 STAGES = {
     "errors": "errors _core",
-    "shared": "_checks _install _markdown _random _results _whole _wording progress",
+    "shared": "_checks _install _markdown _paths _random _results _whole _wording "
+    "progress",
     "grid": "grid samplers _sampled",
     # a GPU is another place where the same frames, scores and counts are made
     "frames": "_frames frames pixels _cuda cuda _devices",
@@ -39,7 +40,7 @@ STAGES = {
     "anchors": "anchors",
     "orders": "orders",
     "scoring": "answers _answer_forms scoring",
-    "fusion": "fusion _fused _ties",
+    "fusion": "fusion _fused _probabilities _ties",
     # a gold file may have any of the forms that results have
     "datasets": "datasets _sources importers.golds importers.detect "
     "importers.benchmarks importers.harness importers.logprobs importers.tables",

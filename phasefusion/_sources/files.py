@@ -169,7 +169,29 @@ def read_json(path: Path, *, lenient: bool = False) -> Document:
             )
     raise DatasetError(
         f"{path}, line {found.lineno}, column {found.colno}: not JSON: {found.msg}"
+        + _rather(text)
     )
+
+
+def _rather(text: str) -> str:
+    r"""Say what a file that is not JSON looks like, by its first two lines.
+
+    Examples
+    --------
+    >>> _rather('{"a": 1}\n{"a": 2}\n')
+    '; it holds one object a line: name it .jsonl'
+    >>> _rather("id,answer\n1,A")
+    '; it looks like a table: name it .csv or .tsv'
+    """
+    lines = [line for line in text.splitlines()[:3] if line.strip()]
+    try:
+        if len(lines) > 1 and all(isinstance(loads(one), dict) for one in lines[:2]):
+            return "; it holds one object a line: name it .jsonl"
+    except (json.JSONDecodeError, RecursionError):
+        pass
+    first = lines[0] if lines else ""
+    is_table = ("," in first or "\t" in first) and not set(first) & set("{}[]:")
+    return "; it looks like a table: name it .csv or .tsv" if is_table else ""
 
 
 def loads(text: str) -> Any:

@@ -92,6 +92,10 @@ def _run(
     return tuple("\n".join(parts).strip() for parts in options)
 
 
+#: What can be mistaken for nothing else.
+_CLEAR = "give its letter in brackets, such as (A)"
+
+
 @dataclass(frozen=True, slots=True)
 class Gold:
     """What the gold of a file means.
@@ -188,7 +192,7 @@ def _gold_any(
         if by_text and by_letter not in by_text:
             return Gold(
                 kind="gold ambiguous",
-                reason=f"{gold!r} is a letter and the text of another option",
+                reason=f"{gold!r} is a letter and the text of another option; {_CLEAR}",
             )
         return _spread((by_letter,), options)
     if by_text:
@@ -197,7 +201,8 @@ def _gold_any(
             if index not in by_text:
                 return Gold(
                     kind="gold ambiguous",
-                    reason=f"{gold!r} is an index and the text of another option",
+                    reason=f"{gold!r} is an index and the text of another option; "
+                    f"{_CLEAR}",
                 )
         return _spread(by_text, options)
     index = whole(gold)

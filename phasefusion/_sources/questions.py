@@ -9,6 +9,7 @@ from typing import TypeAlias
 from phasefusion._sources.findings import Findings
 from phasefusion._sources.model import GoldKind, Question, RawQuestion, Settings
 from phasefusion._sources.options import Gold, order_of, resolve_gold
+from phasefusion._wording import counted
 from phasefusion.answers import LETTERS
 from phasefusion.errors import DatasetError
 from phasefusion.scoring.letters import first_equal, misplaced, strip_letters
@@ -73,7 +74,9 @@ def _unusable(raw: RawQuestion) -> str:
 
 def _unusable_options(options: Sequence[str]) -> str:
     if not 2 <= len(options) <= len(LETTERS):
-        return f"has {len(options)} options"
+        return (
+            f"has {counted(len(options), 'option')}; there must be 2 to {len(LETTERS)}"
+        )
     if not any(text.strip() for text in options):
         return "all options are empty"
     if len(set(first_equal(options))) < 2:

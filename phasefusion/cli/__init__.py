@@ -30,6 +30,7 @@ from phasefusion.cli import running as running
 from phasefusion.cli import sharding as sharding
 from phasefusion.cli import showing as showing
 from phasefusion.cli import simulating as simulating
+from phasefusion.cli._typed import as_typed, empty_word
 from phasefusion.cli.application import BAD_USE, app, one_line
 from phasefusion.errors import PhaseFusionError, PhaseFusionWarning
 
@@ -85,7 +86,9 @@ def _show_warning(plain: Callable[..., None]) -> Callable[..., None]:
         **more: Any,
     ) -> None:
         if issubclass(category, PhaseFusionWarning):
-            print(f"phasefusion: warning: {one_line(str(message))}", file=sys.stderr)
+            said = as_typed(f"phasefusion: warning: {message}", _invoked())
+            lines = map(one_line, said.split("\n"))
+            print(*lines, sep="\n    ", file=sys.stderr)
         else:
             plain(message, category, filename, lineno, *rest, **more)
 
@@ -97,12 +100,18 @@ def main() -> None:
     warnings.showwarning = _show_warning(warnings.showwarning)
     if isinstance(sys.stdout, io.TextIOWrapper):  # names of files need not be text
         sys.stdout.reconfigure(errors="backslashreplace")
+    nothing = empty_word(sys.argv[1:])
+    if nothing is not None:
+        _fail(f"{nothing}; name what is meant, or leave it out")
     try:
         status = app(standalone_mode=False, prog_name="phasefusion")
     except PhaseFusionError as error:
-        _fail(str(error))
+        _fail(as_typed(str(error), _invoked()))
     except _UsageError as error:
         _fail_usage(error)
+    except Warning as error:  # PYTHONWARNINGS=error, or python -W error
+        said = as_typed(str(error), _invoked())
+        _fail(f"{said}; {type(error).__name__} was to be an error")
     except (typer.Abort, KeyboardInterrupt):
         print("phasefusion: stopped", file=sys.stderr)
         sys.exit(_INTERRUPTED)
@@ -117,6 +126,14 @@ def main() -> None:
     else:
         if isinstance(status, int) and status:
             sys.exit(status)
+
+
+def _invoked() -> Any:
+    """Return the command that was named, with its options."""
+    command: Any = typer.main.get_command(app)
+    for word in sys.argv[1:]:
+        command = getattr(command, "commands", {}).get(word, command)
+    return command
 
 
 def _fail_usage(error: Any) -> NoReturn:

@@ -104,9 +104,9 @@ def capacity(
     parts.append(("orders", made.orders_s))
     listed = ", ".join(f"{name} {duration(seconds)}" for name, seconds in parts)
     console().print(
-        f"{made.n_questions} questions, {made.n_videos} videos, {made.n_passes} "
-        f"passes: {total} ({listed}); the longest video takes "
-        f"{duration(made.longest_s)}"
+        f"{counted(made.n_questions, 'question')}, {counted(made.n_videos, 'video')}, "
+        f"{counted(made.n_passes, 'pass', 'passes')}: {total} ({listed}); "
+        f"the longest video takes {duration(made.longest_s)}"
     )
     print_table(
         f"Wall time, fitted to {like} {_fitted(model)}",

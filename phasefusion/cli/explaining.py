@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from phasefusion._scorers import load_model, load_scorer
+from phasefusion._wording import counted
 from phasefusion.cli.application import JsonFlag, app, examples
 
 #: Options of the model that are as they were in the run.
@@ -119,7 +120,8 @@ def saliency(
         print(json.dumps(done.to_dict()))
         return
     print(
-        f"{done.n_items} questions, {done.n_lines} lines, {done.n_new} of them new"
+        f"{counted(done.n_items, 'question')}, {counted(done.n_lines, 'line')}, "
+        f"{done.n_new} of them new"
         + (
             f"; log-posteriors are at most {done.apart:.2g} nats from the run's"
             if done.n_new and done.apart == done.apart

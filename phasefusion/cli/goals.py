@@ -18,6 +18,7 @@ from phasefusion.cli.planning import (
     Size,
     design_of,
     estimate,
+    percent,
     plan,
     print_plans,
     refuse,
@@ -237,8 +238,8 @@ def _arms_differ(
         raise typer.BadParameter(
             "--rates give the difference and, with --both, the discordance"
         )
-    first, second = (rate / 100 for rate in rates)
-    shared = None if both is None else both / 100
+    first, second = (percent("--rates", rate) for rate in rates)
+    shared = None if both is None else percent("--both", both)
     return first - second, discordance_of(first, second, shared)
 
 
@@ -293,6 +294,10 @@ def interval(
         share, design = rate / 100, design_of(design_effect, icc, cluster_size)
     if (n is None) == (half_width is None):
         raise typer.BadParameter("give either --half-width or --n")
+    if half_width is not None and not 0 < half_width < 50:
+        raise typer.BadParameter(
+            f"--half-width is {half_width:g}; it is in points, above 0 and below 50"
+        )
     common: dict[str, Any] = {
         "rate": share,
         "method": method.value,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from phasefusion._wording import counted
 from phasefusion.cli.application import (
     Budget,
     JsonFlag,
@@ -156,7 +157,8 @@ def print_plan(
         least = "at most "
     orders = ", ".join(f"{name} {value}" for name, value in plan.orders.items())
     print(
-        f"{cost.questions} questions, {_span(cost.least_passes, cost.passes)} passes, "
+        f"{counted(cost.questions, 'question')}, "
+        f"{_span(cost.least_passes, cost.passes)} passes, "
         f"{least}{cost.attention_units} units of attention (frames squared); orders: "
         f"{orders}"
     )

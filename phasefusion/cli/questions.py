@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from phasefusion._wording import counted
 from phasefusion.cli.application import JsonFlag, app, examples
 from phasefusion.errors import DatasetError
 
@@ -127,6 +128,6 @@ def questions(
             print(line)
     if strict and not report.is_clean:
         raise DatasetError(
-            f"{path}: {len(report.left_out)} questions are left out, "
+            f"{path}: {counted(len(report.left_out), 'question')} left out, "
             f"{len(report.unusable_gold)} kept without gold"
         )

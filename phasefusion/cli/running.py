@@ -53,7 +53,7 @@ from phasefusion.cli.sharding import (
     find_scorer,
     show_shard,
 )
-from phasefusion.errors import NoAnswerWarning
+from phasefusion.errors import DatasetWarning, NoAnswerWarning, RecordError
 
 if TYPE_CHECKING:
     from phasefusion.datasets import Dataset
@@ -224,12 +224,14 @@ def run(
     orders: Annotated[
         Orders | None, typer.Option(help="Option orders: by protocol unless given.")
     ] = None,
-    n_orders: Annotated[int | None, typer.Option(help="Shared orders: 10.")] = None,
+    n_orders: Annotated[
+        int | None, typer.Option(min=1, help="Shared orders: 10.")
+    ] = None,
     views: Annotated[
         int | None, typer.Option(help="How many Latin orders (as many as options).")
     ] = None,
     dense: Annotated[
-        int | None, typer.Option(help="Frames of the dense pass: 32.")
+        int | None, typer.Option(min=1, help="Frames of the dense pass: 32.")
     ] = None,
     threshold: Annotated[
         float | None,
@@ -416,6 +418,7 @@ def _source(
     missing: MissingVideos | None = None,
 ) -> Dataset:
     """Read the questions that the options speak of, as `questions` does."""
+    from phasefusion._checks import warn  # loads NumPy
     from phasefusion.datasets.loading import announce
 
     name, videos, subtitles, gold, task, stated = of_dataset
@@ -423,6 +426,12 @@ def _source(
         questions, name, videos, subtitles, gold, task, stated or missing, lenient
     )
     announce(source.report, strict=strict)
+    if not source.report.with_gold:
+        warn(
+            "no question has a right answer, so there will be no accuracy; it is read "
+            "from the field answer, or from --gold FILE",
+            DatasetWarning,
+        )
     return source
 
 

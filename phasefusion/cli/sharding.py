@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from phasefusion._scorers import load_model, load_scorer
+from phasefusion._wording import counted
 from phasefusion.cli.application import JsonFlag, SameScorer, app, examples
 from phasefusion.errors import UsageError
 
@@ -98,7 +99,8 @@ def show_shard(run: Run, shard: str, as_json: bool) -> None:
         print(json.dumps(found | {"new": run.n_new}))
         return
     folder = run.path.with_name(whole)
-    print(f"written: {run.path}, {run.n_passes} passes, {run.n_new} of them new")
+    passes = counted(run.n_passes, "pass", "passes")
+    print(f"written: {run.path}, {passes}, {run.n_new} of them new")
     print(f"when all shards are: phasefusion merge {folder}.shard-* --out {folder}")
 
 
@@ -125,4 +127,5 @@ def merge(
     if as_json:
         print(json.dumps({"run": str(out), "passes": n_passes, "shards": len(shards)}))
     else:
-        print(f"written: {out}, {n_passes} passes of {len(shards)} shards")
+        passes = counted(n_passes, "pass", "passes")
+        print(f"written: {out}, {passes} of {counted(len(shards), 'shard')}")

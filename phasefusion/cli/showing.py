@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from phasefusion._wording import counted
 from phasefusion.cli.anchoring import (
     AnchorOption,
     At,
@@ -129,7 +130,7 @@ def frames(
         print(json.dumps(found))
         return
     print_table(
-        f"{video.name}: {clip.info.n_frames} frames of {clip.info.width}x"
+        f"{video.name}: {counted(clip.info.n_frames, 'frame')} of {clip.info.width}x"
         f"{clip.info.height}, {clip.info.duration_s:.3f} s; its times start at "
         f"{clip.info.start_s:.3f} s",
         ["phase (of a step)", "frames", "times (s)"],
@@ -245,7 +246,7 @@ def samplers(
         print(json.dumps({"frames": n_frames, "budget": budget, "samplers": rows}))
         return
     print_table(
-        f"{n_frames} frames, budget {budget}",
+        f"{counted(n_frames, 'frame')}, budget {budget}",
         ["sampler", "family", "frames", "note"],
         [
             [

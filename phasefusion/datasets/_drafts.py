@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +35,10 @@ _CONSUMED = {
     "subtitle",
     "subtitles",
 }
+
+
+#: How alike a name and its misspelling are: one letter of five, two changed places.
+_NEAR = 0.75
 
 
 class LeftOut(Exception):
@@ -116,6 +121,42 @@ class Row:
             and name not in without
             and not OPTION_COLUMN.fullmatch(name)
         }
+
+
+#: Fields of the project's own form that a question can do without, and other words for
+#: what they hold.
+_OPTIONAL = {
+    "answer": ("gold", "label", "correct", "correct_answer", "solution", "right"),
+    "type": ("question_type",),
+    "video_id": (),
+    "benchmark": (),
+    "start": ("start_time", "begin"),
+    "end": ("end_time",),
+    "strata": ("stratum",),
+    "subtitles": ("subs", "srt"),
+}
+_NEEDED = {"question_id", "video", "question", "options", "start_frame", "end_frame"}
+
+
+def misspelt(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield fields without a use that look like one which is not there.
+
+    Examples
+    --------
+    >>> list(misspelt({"anwser": 1, "Gold": 1, "note": 1}))
+    [('anwser', 'answer'), ('Gold', 'answer')]
+    >>> list(misspelt({"gold": 1, "answer": 1}))
+    []
+    """
+    for name in fields:
+        if name in _OPTIONAL or name in _NEEDED or OPTION_COLUMN.fullmatch(name):
+            continue
+        plain = name.lower().replace("-", "_").replace(" ", "_").strip("_")
+        for meant, others in _OPTIONAL.items():
+            near = difflib.SequenceMatcher(None, plain, meant).ratio() >= _NEAR
+            if fields.get(meant) in (None, "") and (near or plain in others):
+                yield name, meant
+                break
 
 
 @dataclass(frozen=True, slots=True)

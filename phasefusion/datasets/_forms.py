@@ -15,6 +15,7 @@ from phasefusion.datasets._drafts import (
     Row,
     index_and_text,
     index_gold,
+    misspelt,
     text_gold,
     without_filler,
 )
@@ -352,13 +353,16 @@ def plain(row: Row) -> Draft:
         type=row.maybe("type"),
         strata=strata,
     )
+    extra = row.extra("question_id", "video", "benchmark", "video_id", "type", "strata")
     return Draft(
         question,
         (video,),
         bounds=row.fields,
         inline=row.fields.get("subtitles"),
-        extra=row.extra(
-            "question_id", "video", "benchmark", "video_id", "type", "strata"
+        extra=extra,
+        notes=tuple(
+            ("field not used", "kept as it is", f"{name}; {meant}?")
+            for name, meant in misspelt(row.fields)
         ),
     )
 

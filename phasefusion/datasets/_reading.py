@@ -30,6 +30,12 @@ from phasefusion.errors import DatasetError
 from phasefusion.importers.golds import read_gold
 from phasefusion.scoring.letters import misplaced
 
+#: How a question may state its options.
+OPTION_FORMS = (
+    "give options as a list of 2 to 26 texts (in CSV as JSON), or in fields A, B, C, "
+    "... or option_0, option_1, ..."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -300,7 +306,7 @@ class Reader:
 def _checked(raw: RawQuestion, findings: Findings) -> Question:
     """Check question, options and gold; what is wrong with the gold is a finding."""
     if raw.options is None:
-        raise LeftOut("no options", "has no options that can be read")
+        raise LeftOut("no options", f"has no options that can be read: {OPTION_FORMS}")
     if raw.question is None or not raw.question.strip():
         raise LeftOut("empty question", "the question is empty")
     ambiguous = misplaced(raw.options)

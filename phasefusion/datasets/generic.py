@@ -328,10 +328,11 @@ def _gold(answer: Any, options: tuple[str, ...], where: str) -> int | None:
     gold = resolve_gold(answer, options, len(options))
     if gold.kind == "gold missing":
         return None
+    if gold.kind == "gold ambiguous":
+        raise DatasetError(f"{where}: answer {answer!r} is ambiguous: {gold.reason}")
     if gold.kind:
-        what = "is ambiguous" if gold.kind == "gold ambiguous" else "cannot be used"
         raise DatasetError(
-            f"{where}: answer {answer!r} {what}: {gold.reason}; give "
+            f"{where}: answer {answer!r} cannot be used: {gold.reason}; give "
             f"0..{len(options) - 1}, A..{chr(ord('A') + len(options) - 1)} or the text "
             "of an option"
         )

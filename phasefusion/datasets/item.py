@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from phasefusion._results import Result
+from phasefusion._wording import counted
 from phasefusion.errors import DatasetError
 from phasefusion.orders import MAX_LETTERS
 from phasefusion.scoring.letters import first_equal, misplaced, strip_letters
@@ -246,7 +247,8 @@ def checked_options(given: Sequence[str], where: str) -> tuple[str, ...]:
         raise DatasetError(f"{where}: options must be a list of texts, not {given!r}")
     if not 2 <= len(given) <= MAX_LETTERS:
         raise DatasetError(
-            f"{where}: has {len(given)} options; 2 to {MAX_LETTERS} can be lettered"
+            f"{where}: has {counted(len(given), 'option')}; 2 to {MAX_LETTERS} can be "
+            "lettered"
         )
     ambiguous = misplaced(given)
     if ambiguous:

@@ -204,6 +204,9 @@ def announce(report: DatasetReport, *, strict: bool = False) -> None:
     repeats = report.finding("repeated option")
     if repeats is not None:
         warn(str(repeats), OptionWarning)
+    unused = report.finding("field not used")
+    if unused is not None and report.is_clean:  # else it has been said
+        warn(str(unused), DatasetWarning)
 
 
 def read(
@@ -240,8 +243,8 @@ def read(
     >>> rows = [{"q_uid": "a", "question": "What?", "option 0": "x", "option 1": ""}]
     >>> rows += [{"q_uid": "b", "question": "What?", "option 0": "x", "option 1": "y"}]
     >>> report = read("egoschema", rows, missing_videos="keep").report
-    >>> report.read, report.kept, report.left_out[0].reason
-    (2, 1, 'has no options that can be read')
+    >>> report.read, report.kept, report.left_out[0].kind
+    (2, 1, 'no options')
     """
     from phasefusion.datasets._reading import Reader, Settings
     from phasefusion.datasets._shapes import detect as detect_source
@@ -277,6 +280,8 @@ def _detected(source: Source, name: str | None) -> str:
 
 def _why_unknown(value: Any) -> str:
     """Say what is wrong with a file that is of none of the forms."""
+    from phasefusion.datasets._reading import OPTION_FORMS
+
     if isinstance(value, Mapping):
         value = value.get("questions")
     if not isinstance(value, list):
@@ -290,7 +295,13 @@ def _why_unknown(value: Any) -> str:
         return f"item 0: a question is an object, not {value[0]!r:.80}"
     there = ", ".join(map(str, value[0])) or "no fields"
     lacking = [name for name in _PLAIN if name not in value[0]]
-    if lacking and len(lacking) < len(_PLAIN):
+    if not lacking:
+        return (
+            f"the first question has no options; it has {there}. Rename fields: "
+            f"{OPTION_FORMS}; or name the form of the file: "
+            f"{', '.join(names())}"
+        )
+    if len(lacking) < len(_PLAIN):
         return (
             f"the first question has no {' and no '.join(lacking)}; it has {there}. "
             f"Rename fields, or name the form of the file: {', '.join(names())}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from phasefusion._results import Result, fields_html, table_html
+from phasefusion._wording import counted
 from phasefusion.datasets.item import Item
 
 if TYPE_CHECKING:
@@ -126,9 +127,15 @@ class DatasetReport(Result):
     def lines(self) -> Iterator[str]:
         """Say it in lines of text."""
         yield (
-            f"{self.benchmark} ({self.name}): {self.read} questions read, {self.kept} "
-            f"kept, {self.with_gold} with gold, about {self.videos} videos"
-            + (f", {self.with_subtitles} with subtitles" if self.with_subtitles else "")
+            f"{self.benchmark} ({self.name}): {counted(self.read, 'question')} read, "
+            f"{self.kept} kept, {self.with_gold} with gold, "
+            f"{counted(self.videos, 'video')}"
+            + (
+                f", {self.with_subtitles} with subtitles (for anchors; no model is "
+                "shown them)"
+                if self.with_subtitles
+                else ""
+            )
         )
         if self.missing_videos:
             yield f"  missing videos: {some(self.missing_videos)}"

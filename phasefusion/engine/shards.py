@@ -80,7 +80,12 @@ class Shard:
     def __post_init__(self) -> None:
         if not 1 <= self.index <= self.of:
             raise UsageError(
-                f"shard {self.index}/{self.of}: shards count from 1 to {self.of}"
+                f"shard {self.index}/{self.of}: "
+                + (
+                    f"shards count from 1 to {self.of}"
+                    if self.of > 0
+                    else "there must be one shard at least, such as 1/1"
+                )
             )
 
     def __str__(self) -> str:

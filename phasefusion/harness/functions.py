@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._code_hash import code_hash
+from phasefusion._probabilities import TAKE_THE_LOG, are_probabilities, excess
 from phasefusion.errors import ScoringError
 from phasefusion.scoring.gathering import Gathered
 from phasefusion.scoring.generation import GeneratedAnswers
@@ -32,8 +33,6 @@ Returns: TypeAlias = Literal["logprobs", "probabilities", "logits", "answer"]
 ScoreFunction: TypeAlias = Callable[..., Any]
 
 _RETURNS = ("logprobs", "probabilities", "logits", "answer")
-#: How far rounding may take a sum of probabilities above 1.
-_ROUNDING = 1e-6
 
 
 class FunctionScorer:
@@ -63,8 +62,7 @@ class FunctionScorer:
         name: str | None = None,
         content: str | None = None,
     ) -> None:
-        if returns not in _RETURNS:
-            raise ScoringError(f"returns is {returns!r}; it must be one of {_RETURNS}")
+        _check_returns(returns)
         if not callable(function):
             raise ScoringError(
                 f"wrap needs a function of (frames, question, options), not "
@@ -152,14 +150,19 @@ class FunctionScorer:
                 raise self._unusable(said, "probabilities must be >= 0")
             with np.errstate(divide="ignore"):
                 values = np.log(values)
-        mass = float(np.exp(values).sum())
-        if not mass <= 1 + _ROUNDING:  # +inf too
+        most = excess(values)
+        if most is not None:  # +inf too
             raise self._unusable(
                 said,
-                f"the probabilities of the options add up to {mass:.6g}, more than 1; "
-                'for unnormalised scores say returns="logits"',
+                f"the probabilities of the options add up to {most:.6g}, more than 1; "
+                + (
+                    f'{TAKE_THE_LOG}, or say returns="probabilities"'
+                    if self._returns == "logprobs" and are_probabilities(values[None])
+                    else 'for unnormalised scores say returns="logits"'
+                ),
             )
-        return np.minimum(values, 0.0), min(mass, 1.0), ""
+        mass = min(float(np.exp(values).sum()), 1.0)
+        return np.minimum(values, 0.0), mass, ""
 
     def _logits(
         self, values: NDArray[np.float64]
@@ -294,11 +297,17 @@ def wrap(
     >>> pf.fuse(scores, over=("phase", "order")).phase_answers.shape
     (3, 2)
     """
+    _check_returns(returns)
     if function is None:
         return lambda given: FunctionScorer(
             given, returns=returns, name=name, content=content
         )
     return FunctionScorer(function, returns=returns, name=name, content=content)
+
+
+def _check_returns(returns: object) -> None:
+    if returns not in _RETURNS:
+        raise ScoringError(f"returns is {returns!r}; it must be one of {_RETURNS}")
 
 
 def _takes_times(function: ScoreFunction) -> bool:

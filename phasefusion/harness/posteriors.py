@@ -14,6 +14,7 @@ import orjson
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._runner import one_phase
+from phasefusion._scorer_checks import check_scores
 from phasefusion.errors import RecordError, ScoringError, UsageError
 from phasefusion.scoring.gathering import Gathered
 from phasefusion.scoring.generation import GeneratedAnswers
@@ -220,7 +221,8 @@ class CachedScorer:
         made = self._scorer.score(clip, question, options, orders=orders)
         if isinstance(made, GeneratedAnswers):
             raise ScoringError("generated answers have no posteriors to keep")
-        scores = _as_scores(made, orders)
+        shape = (len(phases), len(columns), len(options))
+        scores = _as_scores(self._scorer, made, orders, shape)
         kept.notes += [note for note in scores.notes if note not in kept.notes]
         for p, s in enumerate(phases):
             for i, m in enumerate(columns):
@@ -252,9 +254,12 @@ class CachedScorer:
 
 
 def _as_scores(
-    scores: OptionScores | ArrayLike, orders: NDArray[np.int64]
+    scorer: Scorer,
+    scores: OptionScores | ArrayLike,
+    orders: NDArray[np.int64],
+    shape: tuple[int, int, int],
 ) -> OptionScores:
+    logprobs, mass = check_scores(scorer, scores, shape)
     if isinstance(scores, OptionScores):
         return scores
-    logprobs = np.asarray(scores, dtype=np.float64)
-    return OptionScores(logprobs, np.exp(logprobs).sum(axis=-1), orders)
+    return OptionScores(logprobs, mass, orders)

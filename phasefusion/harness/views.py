@@ -226,7 +226,11 @@ def tasks_dir(
     if not tasks and questions is None:
         return Path(str(files("phasefusion.harness").joinpath("tasks")))
     if folder is None:
-        raise DatasetError("tasks_dir needs a folder to write the views into")
+        wanted = ", ".join(map(repr, tasks)) or repr(questions)
+        raise DatasetError(
+            f"tasks_dir makes views of {wanted} and needs a folder to write them into: "
+            "folder=PATH; without arguments it is the folder of the shipped tasks"
+        )
     for order in orders:
         view_order(order, 2)
     folder = Path(folder).resolve()

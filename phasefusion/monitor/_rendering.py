@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from phasefusion._measures import LABELS
+from phasefusion._wording import counted
 from phasefusion.report import tables
 from phasefusion.report.sections import UNDEFINED, Section
 from phasefusion.stats._answers import half_up
@@ -39,7 +40,8 @@ def _title(made: Watch) -> str:
 def summary(made: Watch) -> list[str]:
     """Say how many batches there are."""
     n_first = made.n_baseline
-    return [f"{made.n_batches} batches, the first {n_first} are the baseline"]
+    found = counted(made.n_batches, "batch", "batches")
+    return [f"{found}, the first {n_first} are the baseline"]
 
 
 def _lines(made: Watch) -> list[str]:

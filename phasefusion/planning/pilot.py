@@ -44,6 +44,10 @@ _NOTE = (
     "with t (exact where nothing differs), of design effects and ICC percentiles over "
     "resampled clusters."
 )
+_OF_ONE = (
+    "all items are of one {}: how much others would differ cannot be seen, so nothing "
+    "can be planned from it. Give a run of several"
+)
 #: Resampled clusters that are held at a time.
 _ROOM = 2_000_000
 
@@ -325,6 +329,7 @@ def pilot(
         for arm, against, of, difference in measured.pairs()
         if not np.isnan(difference).all()
     )
+    few = () if len(labels) > 1 else (_OF_ONE.format(chosen),)
     return Pilot(
         runs=tuple(map(str, folders)),
         cluster=chosen,
@@ -336,7 +341,7 @@ def pilot(
             if not np.isnan(values).all()
         },
         pairs=made_pairs,
-        notices=_notices(tables, measured.arms, made_pairs),
+        notices=few + _notices(tables, measured.arms, made_pairs),
         auroc=measured.auroc(group),
         seed=seed,
     )
@@ -366,7 +371,7 @@ def _notices(
     same = [
         f"{pair.arm} - {pair.against} ({pair.of})"
         for pair in pairs
-        if pair.discordance.mean.value == 0.0
+        if pair.discordance.mean.value == 0.0 and pair.discordance.n_clusters > 1
     ]
     if same:
         found.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,26 @@ def loads(data: bytes) -> Any:
         If it is not JSON, not UTF-8, or nested too deeply.
     """
     return orjson.loads(data)
+
+
+def why_not(error: ValueError) -> str:
+    """Say why a text is not JSON; its place is that in the text, which is one line.
+
+    Examples
+    --------
+    >>> try:
+    ...     loads(b'{"a": }')
+    ... except ValueError as error:
+    ...     why_not(error)
+    'not JSON at column 7: unexpected character'
+    """
+    said = str(error)
+    found = re.fullmatch(r"(.*?)(?:, expected.*)?: line 1 column (\d+) .*", said)
+    return (
+        f"not JSON: {said}"
+        if not found
+        else "not JSON at column {1}: {0}".format(*found.groups())
+    )
 
 
 def loads_lenient(data: bytes) -> Any:

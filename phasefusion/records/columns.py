@@ -519,7 +519,8 @@ def _explain(path: Path) -> RecordError | None:
             if before != number:
                 return RecordError(
                     f"{where}: the same pass as line {before} "
-                    f"(question {row['question_id']!r}, arm {row['arm']!r})"
+                    f"(question {row['question_id']!r}, arm {row['arm']!r}); take one "
+                    "of them out, and phasefusion records check says what else is wrong"
                 )
     return None
 

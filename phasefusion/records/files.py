@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from phasefusion._paths import path_of
 from phasefusion._whole import replace_file
 from phasefusion.errors import RecordError
 from phasefusion.records import _json
@@ -76,7 +77,7 @@ def read_run(folder: str | Path) -> dict[str, Any]:
         If a file is given in place of a folder, or ``run.json`` is not what this
         version writes.
     """
-    path = Path(folder) / RUN_FILE
+    path = path_of("folder", folder, "a run folder") / RUN_FILE
     try:
         data = _json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -89,7 +90,10 @@ def read_run(folder: str | Path) -> dict[str, Any]:
             f"the passes were made (report reads a {PASSES_FILE} alone as well)"
         ) from None
     except ValueError as error:
-        raise RecordError(f"{path}: not JSON: {error}") from None
+        raise RecordError(
+            f"{path}: not JSON: {error}; restore it, or take it away to report the "
+            "passes alone"
+        ) from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         found = data.get("format") if isinstance(data, dict) else None
         raise RecordError(
@@ -150,7 +154,7 @@ def iter_passes(folder: str | Path) -> Iterator[dict[str, Any]]:
 
 def passes_path(folder: str | Path) -> Path:
     """Return the pass file of a run folder, or the file itself when that is given."""
-    path = Path(folder)
+    path = path_of("folder", folder, "a run folder, or a file of passes")
     return path / PASSES_FILE if path.is_dir() else path
 
 

@@ -110,7 +110,10 @@ class PassLines:
                 row = parse_line(line)
             except ValueError as error:
                 where = f"{self.path}, line {n}"
-                raise RecordError(f"{where}: not JSON: {error}") from None
+                raise RecordError(
+                    f"{where}: {_json.why_not(error)}; phasefusion records check says "
+                    "everything that is wrong with the file"
+                ) from None
             if not isinstance(row, dict):
                 raise RecordError(
                     f"{self.path}, line {n}: a pass is a JSON object, "

@@ -122,7 +122,8 @@ class RunWriter(Appender):
             if changed:
                 raise RecordError(
                     f"{self.folder}: this run was made with other settings; choose "
-                    "another folder, or repeat them:\n  " + "\n  ".join(changed)
+                    "another folder, or repeat them:\n  "
+                    + "\n  ".join((*changed, *_still(recorded, wanted)))
                 )
             return
         if self.path.exists():
@@ -218,7 +219,10 @@ class RunWriter(Appender):
                     "that is text"
                 )
             if key in self.done:
-                raise RecordError(f"{self.path}: pass {key} is recorded already")
+                raise RecordError(
+                    f"{self.path}: pass {key} is recorded already; write into another "
+                    "folder"
+                )
             self._check_video(key, record)
             self._append_line(dump(record))
             self._add(key, record)
@@ -244,3 +248,10 @@ class RunWriter(Appender):
         """Force everything to disk and let others write; safe to call twice."""
         super().close()
         self._lock.release()
+
+
+def _still(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say what can be done with a run that other versions have made."""
+    if recorded.get("settings") != wanted.get("settings"):
+        return ()
+    return ("report, merge and records read the run with any versions",)

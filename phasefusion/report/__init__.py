@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from phasefusion._checks import warn
+from phasefusion._install import remedy
+from phasefusion._paths import path_of
 from phasefusion._results import plain_text
 from phasefusion._whole import replace_file, replace_text
 from phasefusion._wording import counted, unwritten
-from phasefusion.errors import RecordError
+from phasefusion.errors import FallbackWarning, RecordError, UsageError
 from phasefusion.records import _json as records_json
 from phasefusion.records import iter_passes, read_passes
 from phasefusion.records.files import IMPORTED, described_run
@@ -121,7 +125,17 @@ class Report:
         """
         from phasefusion.report.html import write_html
 
-        where = Path(getattr(run, "path", run))
+        where = path_of("run", getattr(run, "path", run), "a Run, or a run folder")
+        if where.suffix == ".html" and not where.exists():
+            raise UsageError(
+                f"{where}: save_html takes the run first, whose frames it shows, and "
+                "then the folder of the page: report.save_html(run, folder)"
+            )
+        if importlib.util.find_spec("matplotlib") is None:
+            warn(
+                f"the page has no plots: {remedy('matplotlib')}, then make it again",
+                FallbackWarning,
+            )
         return write_html(where, self.numbers, folder, **options)
 
     def _json(self) -> bytes:
@@ -179,16 +193,23 @@ def report(run: Any, *, against: Any = None) -> Report:
 
     described, passes, numbers = _read(run)
     if against is not None:
+        _refuse_itself(run, against)
         other, _, others = _read(against)
         numbers["against"] = compare_with(described, other, numbers, others)
     return Report(numbers, timing(passes))
+
+
+def _refuse_itself(run: Any, against: Any) -> None:
+    one, other = (path_of("against", getattr(r, "path", r)) for r in (run, against))
+    if one.resolve() == other.resolve():
+        raise UsageError("against is the run itself, of which nothing differs")
 
 
 def _read(run: Any) -> tuple[dict[str, Any], Passes, dict[str, Any]]:
     """Return what describes a run, its passes and its numbers."""
     from phasefusion.report.table import build
 
-    folder = Path(getattr(run, "path", run))
+    folder = path_of("run", getattr(run, "path", run), "a Run, or a run folder")
     described = described_run(folder)
     passes = read_passes(folder)
     if not len(passes):

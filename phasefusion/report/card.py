@@ -44,7 +44,7 @@ def sampling_card(run: Mapping[str, Any]) -> dict[str, Any]:
         "model": scorer.get("path") or scorer.get("model") or scorer.get("class"),
         "score": scorer.get("score"),
         "prior": scorer.get("prior"),
-        "scored": scoring_sentences(scorer),
+        "scored": [*scoring_sentences(scorer), *_subtitles(run)],
         "shows_options": shows_options(scorer),
         "prompt": scorer.get("prompt"),
         "pixels": scorer.get("pixels"),
@@ -54,6 +54,14 @@ def sampling_card(run: Mapping[str, Any]) -> dict[str, Any]:
     }
     card["text"] = _text(card)
     return card
+
+
+def _subtitles(run: Mapping[str, Any]) -> list[str]:
+    """Say that subtitles were no input, where questions have some."""
+    about: Any = run.get("questions")
+    for name in ("dataset", "with_subtitles"):
+        about = about.get(name) if isinstance(about, Mapping) else None
+    return ["Subtitles of the questions were not shown to the model."] if about else []
 
 
 def _convention(record: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -78,6 +78,8 @@ class OptionScores(Result):
 
     def __post_init__(self) -> None:
         orders = validate(self.orders).copy()
+        if np.iscomplexobj(self.logprobs) or np.iscomplexobj(self.option_mass):
+            raise ScoringError("logprobs and option_mass must be real, not complex")
         logprobs = np.array(self.logprobs, dtype=np.float64)
         mass = np.array(self.option_mass, dtype=np.float64)
         if logprobs.ndim != 3 or logprobs.shape[1:] != orders.shape:

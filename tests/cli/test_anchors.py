@@ -66,7 +66,7 @@ def test_the_middle_where_a_method_gives_nothing(call, tmp_path):
         (["--at", "3"], "--at goes with --anchor"),
         (["--window", "0.1"], "--window goes with --anchor"),
         (["--anchor", "motion", "--at", "3"], "'timestamp' is not among methods"),
-        (["--anchor", "auto", "--window", "2"], "window='2' must be in (0, 1]"),
+        (["--anchor", "auto", "--window", "2"], "--window 2 must be in (0, 1]"),
         (["--anchor", "auto", "--at", "soon"], "times_s='soon'"),
         (["--anchor", "auto", "--check"], "--anchor does not go with --check"),
     ],

@@ -141,7 +141,7 @@ def test_other_protocols(call, tmp_path, protocol, scored):
             "3 rows of 1000000000 pictures of 160x120 pixels make a sheet of",
         ),
         (["frames", "clip0.mp4", "--width", "1"], "width_px must be 16"),
-        (["samplers", "--frames", "0"], "n_frames"),
+        (["samplers", "--frames", "0"], "--frames 0 must be in 1.."),
         (["nonsense"], "No such command"),
         (["run"], "Missing argument"),
     ],
@@ -294,7 +294,7 @@ def test_samplers_side_by_side(call):
     for fps in ("-5.0", "0.0", "nan", "inf"):
         code, out, error = call("samplers", "-n", "300", "--fps", fps)
         assert (code, out) == (2, "")
-        assert f"fps={fps} must be " in error
+        assert f"--fps {fps} must be " in error
 
 
 def test_info(call):

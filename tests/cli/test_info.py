@@ -134,3 +134,36 @@ def test_the_citation_is_of_this_version_and_of_the_paper():
     assert {"type", "title", "authors"} <= paper.keys()
     assert paper["title"] in " ".join((SETUP.parent / "README.md").read_text().split())
     assert paper["url"] == "https://arxiv.org/abs/2610.08649"
+
+
+def test_every_optional_package_is_listed_with_what_needs_it(monkeypatch):
+    """Extras of pyproject.toml that are more than tools of development."""
+    project = tomllib.loads((SETUP.parent / "pyproject.toml").read_text())["project"]
+    extras = ("records", "hf", "report", "audit", "importers", "datasets", "anchors")
+    extras += ("monitor", "ray")
+    wanted = {
+        text.partition(">")[0].partition("[")[0]
+        for extra in extras
+        for text in project["optional-dependencies"][extra]
+    }
+    assert wanted == set(info._OPTIONAL)
+
+    def nothing(name):
+        raise info.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(info.metadata, "version", nothing)
+    found = info.describe()
+    for name, purpose in info._OPTIONAL.items():
+        assert found["packages"][name] is None
+        assert found["missing"][name].startswith(f"needed for {purpose}; pip install")
+
+
+def test_a_package_that_does_as_well_counts(monkeypatch):
+    def version(name):
+        if name != "opencv-python":
+            raise info.metadata.PackageNotFoundError(name)
+        return "4.9"
+
+    monkeypatch.setattr(info.metadata, "version", version)
+    assert info._version("opencv-python-headless") == "4.9"
+    assert info._version("matplotlib") is None

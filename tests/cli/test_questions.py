@@ -29,9 +29,7 @@ def test_questions_gives_the_account(call, nextqa):
     code, out, err = call("questions", nextqa / "val.csv", "--videos", nextqa)
     assert (code, err) == (0, "")
     head, left_out = out.splitlines()
-    assert head == (
-        "NExT-QA (nextqa): 5 questions read, 4 kept, 4 with gold, about 2 videos"
-    )
+    assert head == ("NExT-QA (nextqa): 5 questions read, 4 kept, 4 with gold, 2 videos")
     assert left_out == ("  left out, empty option (1): 401_3: option B of 3 is empty")
 
 
@@ -181,7 +179,7 @@ def test_strict_stops_before_anything_is_scored(call, odd, tmp_path):
     assert not (tmp_path / "run").exists()
     code, _, err = call("questions", odd, "--strict")
     assert code == 2
-    assert "3 questions are left out, 4 kept without gold" in err
+    assert "3 questions left out, 4 kept without gold" in err
 
 
 def test_a_file_that_is_all_right_is_strict(call, folder):

@@ -192,7 +192,7 @@ def test_letters_in_options(folder, given, options):
         ({"question": "", "video": ""}, r"line 1: video, question missing"),
         ({"question_id": True}, r"question_id must be a text"),
         ({"question": 5}, r"\('q1'\): question must be a text, not 5"),
-        ({"options": ["x"]}, r"has 1 options; 2 to 26"),
+        ({"options": ["x"]}, r"has 1 option; 2 to 26"),
         ({"options": [str(k) for k in range(27)], "answer": 0}, r"has 27 options"),
         ({"options": "A B"}, r"options must be a list"),
         ({"options": {"A": "x"}}, r"options must be a list"),
@@ -215,7 +215,7 @@ def test_bad_items(folder, changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"options": ["x"]}, r"question 'q': has 1 options; 2 to 26"),
+        ({"options": ["x"]}, r"question 'q': has 1 option; 2 to 26"),
         ({"options": [str(k) for k in range(27)]}, "has 27 options"),
         ({"options": "xy"}, "options must be a list of texts"),
         ({"options": ["x", 2]}, "options must be a list of texts"),

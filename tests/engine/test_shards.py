@@ -93,7 +93,7 @@ SPLIT = [["0", "5", "7", "9"], ["1", "6", "8", "11"], ["2", "3", "4", "10"]]
     [
         ("0/4", "shard 0/4: shards count from 1 to 4"),
         ("5/4", "shard 5/4: shards count from 1 to 4"),
-        ("1/0", "count from 1 to 0"),
+        ("1/0", "shard 1/0: there must be one shard at least"),
         ("2 of 4", 'must be such as "2/4", or "auto"'),
         ("-1/4", 'must be such as "2/4", or "auto"'),
     ],

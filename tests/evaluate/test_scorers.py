@@ -19,6 +19,7 @@ from phasefusion.errors import (
 )
 from phasefusion.evaluate import evaluate
 from phasefusion.records import iter_passes
+from phasefusion.scoring import OptionScores
 
 WANTED = (
     "it must be OptionScores, or an array of log-probabilities of shape (phases, "
@@ -89,6 +90,28 @@ def test_log_probabilities_alone_are_scores(questions, tmp_path, bare):
         assert left == right
 
 
+def test_rounding_and_texts_may_take_a_sum_above_1(questions, tmp_path):
+    run(
+        questions,
+        tmp_path / "half",
+        Changed(lambda x: np.log(1.004 / x.shape[-1]) + 0 * x.logprobs),
+    )
+    for row in iter_passes(tmp_path / "half"):
+        assert row["option_mass"] == pytest.approx(1.004)
+
+    def texts(x):  # "red" and "red and blue": the first has all of the second
+        many = np.full(x.shape, -0.1)
+        return OptionScores(many, np.exp(many).sum(-1), x.orders, kind="text")
+
+    run(questions, tmp_path / "texts", Changed(texts))
+    assert len(list(iter_passes(tmp_path / "texts"))) == 2
+
+
+def test_complex_scores_are_refused():
+    with pytest.raises(ScoringError, match="must be real, not complex"):
+        OptionScores(np.zeros((1, 1, 2), complex), [[1.0]], [[0, 1]])
+
+
 @pytest.mark.filterwarnings("ignore::phasefusion.errors.NoAnswerWarning")
 def test_a_row_of_nan_alone_is_an_invalid_pass(questions, tmp_path):
     run(questions, tmp_path, Changed(lambda scores: scores.logprobs * np.nan))
@@ -119,7 +142,28 @@ def test_a_row_of_nan_alone_is_an_invalid_pass(questions, tmp_path):
         (
             lambda x: x.logprobs + 9,
             r"Changed.score returned a log-probability of \d+.\d+; it must be <= 0. "
-            "Logits need a log-softmax first, losses a change of sign",
+            "Logits need a log-softmax first, probabilities a logarithm, losses a "
+            "change of sign",
+        ),
+        (
+            lambda x: np.full(x.shape, 0.5),
+            "Changed.score returned a log-probability of 0.5; it must be <= 0: these "
+            "are probabilities; take the log",
+        ),
+        (
+            lambda x: np.full(x.shape, -0.01),
+            "Changed.score returned log-probabilities of one pass whose probabilities "
+            "add up to 1.9801, more than 1; unnormalised scores need a log-softmax "
+            "first",
+        ),
+        (
+            lambda x: OptionScores(x.logprobs - 1, x.option_mass + 1, x.orders),
+            r"Changed.score returned an option_mass of \d+.\d+; a probability is at "
+            "most 1",
+        ),
+        (
+            lambda x: np.zeros(x.shape, complex),
+            "Changed.score returned array([[[0.+0.j, 0.+0.j]]]), a ndarray; " + WANTED,
         ),
     ],
 )

@@ -9,7 +9,12 @@ from scipy.special import log_softmax, softmax
 
 import phasefusion as pf
 from phasefusion import fusion
-from phasefusion.errors import OptionError, PhaseFusionWarning, PosteriorError
+from phasefusion.errors import (
+    OptionError,
+    OptionWarning,
+    PhaseFusionWarning,
+    PosteriorError,
+)
 
 RNG = np.random.default_rng(11)
 LOGP = RNG.normal(scale=2.0, size=(3, 4, 5))  # (S, M, K)
@@ -297,3 +302,44 @@ def test_items_without_their_passes():
     np.testing.assert_array_equal(lean.valid, whole.valid)
     assert lean.reasons == whole.reasons
     assert lean.phase_answers.shape == lean.phase_margins.shape == (6, 0)
+
+
+PROBABILITIES = np.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0], [0.3, 0.3, 0.4]])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda p: pf.fuse(p),
+        lambda p: pf.fuse(p[:, None], over=("phase", "order")),
+        lambda p: fusion.fuse_items(p[None]),
+        lambda p: pf.posterior(p),
+        lambda p: fusion.margin(p.astype(np.float32)),
+        lambda p: pf.fuse(np.vstack([p, np.full(3, np.nan)]), missing="available"),
+        lambda p: pf.fuse(np.hstack([p, np.full((3, 1), 9.0)]), n_options=3),
+    ],
+)
+def test_probabilities_in_the_place_of_logs_are_warned_of(call):
+    with pytest.warns(OptionWarning, match="these are probabilities; take the log"):
+        call(PROBABILITIES)
+
+
+@pytest.mark.parametrize(
+    "logp",
+    [
+        np.log(PROBABILITIES[::2]),
+        PROBABILITIES + 0.1,
+        np.array([[0.7, 0.2, 0.1], [2.0, -1.0, 0.0]]),
+        np.array([[0.7, 0.2, 0.1], [0.7, 0.2, 0.2]]),
+        np.zeros((2, 1)),
+    ],
+)
+def test_logits_are_not_taken_for_probabilities(logp):
+    pf.fuse(logp)
+    pf.posterior(logp)
+
+
+def test_complex_logp_is_refused():
+    for call in (pf.fuse, pf.posterior):
+        with pytest.raises(PosteriorError, match="they are complex"):
+            call(LOGP[:, 0] + 0j)

@@ -133,6 +133,7 @@ def test_nan_is_a_missing_pass(clip, returns):
     [
         ("logprobs", [0.0, 0.0, -5.0], 'add up to 2.00674.*returns="logits"'),
         ("logprobs", [3.0, 1.0, 0.0], "more than 1"),
+        ("logprobs", [0.7, 0.2, 0.1], "take the log, or say returns="),
         ("probabilities", [-0.1, 0.5, 0.5], "must be >= 0"),
         ("probabilities", [np.inf, 0.5, 0.5], "add up to inf"),
         ("logits", [1.0, 2.0], r"its shape is \(2,\)"),

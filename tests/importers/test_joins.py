@@ -163,8 +163,8 @@ def test_gold_that_is_none(write, take, options, gold, kind):
         ("", ["x", "y"], "the question is empty"),
         ("?", ["", ""], "all options are empty"),
         ("?", ["x", "x"], "all options read 'x'"),
-        ("?", ["x"], "has 1 options"),
-        ("?", ["x"] * 27, "has 27 options"),
+        ("?", ["x"], "has 1 option; there must be 2 to 26"),
+        ("?", ["x"] * 27, "has 27 options; there must be 2 to 26"),
     ],
 )
 def test_unusable_questions(write, take, question, options, problem):

@@ -224,7 +224,8 @@ def test_runs_without_a_common_arm_say_so(tmp_path):
     runs = [
         write_run(tmp_path / arm, [answer("q", 0, arm=arm)]) for arm in ("8f", "16f")
     ]
-    (notice,) = pilot(*runs).notices
+    few, notice = pilot(*runs).notices
+    assert few.startswith("all items are of one question: how much others would")
     assert "no two arms that all of the runs have (they have 8f, 16f)" in notice
 
 

@@ -79,6 +79,18 @@ def test_other_settings_are_refused_with_every_difference(tmp_path):
     RunWriter(tmp_path, RUN).close()  # the refusal has let the lock go
 
 
+def test_other_versions_alone_say_what_still_can_be_done(tmp_path):
+    RunWriter(tmp_path, RUN).close()
+    still = "\n  report, merge and records read the run with any versions"
+    newer = RUN | {"versions": {"phasefusion": "0.2.0"}}
+    with pytest.raises(RecordError) as info:
+        RunWriter(tmp_path, newer)
+    assert str(info.value).endswith(still)
+    with pytest.raises(RecordError) as info:
+        RunWriter(tmp_path, newer | {"settings": {"budget": 16}})
+    assert still not in str(info.value)
+
+
 def test_long_values_are_cut_where_they_differ():
     same = "same " * 40
     (line,) = differences({"text": f"{same}old {same}"}, {"text": f"{same}new {same}"})

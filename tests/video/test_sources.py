@@ -150,7 +150,7 @@ def test_data_live_as_long_as_the_video(clip):
         (bytearray(), "<bytearray>: it is empty"),
         (io.BytesIO(), "<BytesIO>: it is empty"),
         (b"no video", "<bytes>: it is not a video file that FFmpeg can read"),
-        (io.StringIO("text"), r'<StringIO>: read\(\) gave str .* mode "rb"'),
+        (io.StringIO("text"), r'<StringIO>: is open for text; .* mode "rb"'),
         (5, "not as int"),
         (None, "not as NoneType"),
         (memoryview(bytes(64))[::2], "not as memoryview"),

@@ -1,0 +1,37 @@
+"""Paths that callers give, checked before anything is done with them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def path_of(name: str, value: object, what: str = "a path") -> Path:
+    """Return a path, or say which argument is none.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : object
+    what : str
+        What the argument may be.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a text nor path-like, or it is the empty text.
+
+    Examples
+    --------
+    >>> path_of("out", "runs/a")
+    PosixPath('runs/a')
+    >>> path_of("out", None)
+    Traceback (most recent call last):
+        ...
+    TypeError: out is None; it must be a path (str or Path)
+    """
+    if not isinstance(value, str | os.PathLike) or value == "":
+        shown = "None" if value is None else f"{value!r:.60}, a {type(value).__name__}"
+        raise TypeError(f"{name} is {shown}; it must be {what} (str or Path)")
+    return Path(os.fsdecode(value))

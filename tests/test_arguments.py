@@ -1,0 +1,105 @@
+"""What Python says of arguments that are something else than they must be."""
+
+import io
+
+import numpy as np
+import pytest
+
+import phasefusion as pf
+from phasefusion import tinyvlm
+from phasefusion.errors import (
+    DatasetError,
+    FallbackWarning,
+    ScoringError,
+    UsageError,
+    VideoError,
+)
+from phasefusion.harness import tasks_dir
+from phasefusion.records import read_passes, read_run
+from phasefusion.report import Report
+
+CLIP = tinyvlm.questions_path().parent / "clip-000.mp4"
+GRID = pf.PhaseGrid(budget=2)
+
+
+class Nothing:
+    def score(self, clip, question, options, *, orders=None):
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda: pf.evaluate(None, Nothing(), out="x"),
+            "questions is None; it must be",
+        ),
+        (
+            lambda: pf.evaluate(7, Nothing(), out="x"),
+            "questions is 7, a int; it must be",
+        ),
+        (lambda: pf.evaluate([], Nothing(), out=None), "out is None; it must be the"),
+        (lambda: pf.evaluate([], Nothing(), out=""), "out is '', a str; it must be"),
+        (lambda: pf.report(None), "run is None; it must be a Run, or a run folder"),
+        (lambda: read_run(5), "folder is 5, a int; it must be a run folder"),
+        (lambda: read_passes(None), "folder is None; it must be a run folder, or"),
+        (lambda: Report({}, {}).save_html(None), "run is None; it must be a Run"),
+    ],
+)
+def test_what_is_no_path_is_named(call, said):
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert str(caught.value).startswith(said)
+
+
+def test_a_cache_that_is_no_path():
+    with pytest.raises(UsageError, match="cache=5 must be the path of a folder"):
+        pf.read_clip(CLIP, GRID, cache=5)
+
+
+def test_the_page_as_first_argument_of_save_html(tmp_path):
+    with pytest.raises(UsageError, match=r"takes the run first.*save_html.run, folder"):
+        Report({}, {}).save_html(tmp_path / "my.html")
+
+
+def test_a_page_without_plots_is_warned_of(monkeypatch, tmp_path):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    with pytest.warns(FallbackWarning, match="no plots: pip install matplotlib"):
+        with pytest.raises(FileNotFoundError):
+            Report({}, {}).save_html(tmp_path / "none")
+
+
+def test_files_open_for_text_and_frames_are_no_videos():
+    with CLIP.open(encoding="utf-8") as text:
+        with pytest.raises(VideoError, match=r'clip-000.mp4: is open for text.*"rb"'):
+            pf.read_clip(text, GRID)
+    with pytest.raises(VideoError, match="is open for text; open the file with mode"):
+        pf.Video(io.StringIO("x"))
+    with pytest.raises(VideoError, match=r"of shape .2, 4, 4, 3.: frames are not"):
+        pf.read_clip(np.zeros((2, 4, 4, 3), np.uint8), GRID)
+    flat = np.frombuffer(CLIP.read_bytes(), np.uint8)
+    np.testing.assert_array_equal(
+        pf.read_clip(flat, GRID).frames, pf.read_clip(CLIP, GRID).frames
+    )
+
+
+@pytest.mark.parametrize("name", ["start", "end_s", "duration"])
+def test_a_section_is_told_how_to_be_read(name):
+    with pytest.raises(TypeError, match=f"option '{name}': the whole video is read"):
+        pf.read_clip(CLIP, GRID, **{name: 10})
+    with pytest.raises(TypeError, match="unknown option 'pixels'; limits are"):
+        pf.read_clip(CLIP, GRID, pixels=10)
+    with pf.Video(CLIP) as video:  # the way it names
+        first = int(np.searchsorted(video.times_s, 5.0))
+        frames = video.read(first + GRID.indices(len(video) - first)[0])
+    assert len(frames) == 2
+
+
+def test_returns_is_checked_before_there_is_a_function():
+    with pytest.raises(ScoringError, match="returns is 'foo'; it must be one of"):
+        pf.wrap(returns="foo")
+
+
+def test_tasks_dir_says_what_the_folder_is_for():
+    with pytest.raises(DatasetError, match=r"views of 'nope' and needs.*PATH"):
+        tasks_dir("nope")
