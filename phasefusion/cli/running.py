@@ -53,7 +53,7 @@ from phasefusion.cli.sharding import (
     find_scorer,
     show_shard,
 )
-from phasefusion.errors import DatasetWarning, NoAnswerWarning, RecordError
+from phasefusion.errors import DatasetWarning, NoAnswerWarning
 
 if TYPE_CHECKING:
     from phasefusion.datasets import Dataset

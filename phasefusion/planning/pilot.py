@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion._results import Result
 from phasefusion._wording import counted
 from phasefusion.errors import RecordError, StatisticsError
+from phasefusion.planning._clusters import ratios_of_clusters
 from phasefusion.planning._plans import Design, to_json
 from phasefusion.records import read_passes, read_run
 from phasefusion.report import tables
@@ -561,14 +562,16 @@ def _spread(
     moments = np.column_stack(
         [classes, totals**2, sizes * totals, sizes**2, totals**2 / sizes]
     )
-    values = _ratios(n_same[None, :] @ moments, n_clusters)[0]
+    values = ratios_of_clusters(n_same[None, :] @ moments, n_clusters)[0]
     rng = np.random.default_rng(seed)
     step = max(1, _ROOM // len(classes))
     parts = []
     for start in range(0, n_resamples, step):
         draws = min(step, n_resamples - start)
         counts = rng.multinomial(n_clusters, n_same / n_clusters, size=draws)
-        parts.append(_ratios(counts.astype(np.float64) @ moments, n_clusters))
+        parts.append(
+            ratios_of_clusters(counts.astype(np.float64) @ moments, n_clusters)
+        )
     replicates = np.concatenate(parts)
     made = []
     for column, value in zip(replicates.T, values.tolist(), strict=True):
@@ -578,24 +581,3 @@ def _spread(
             low, high = np.quantile(known, [0.025, 0.975]).tolist()
         made.append(Estimate(value, low, high))
     return made[0], made[1]
-
-
-def _ratios(totals: NDArray[np.float64], n_clusters: int) -> NDArray[np.float64]:
-    """Design effect and ICC from sums over clusters, shape (B, 2).
-
-    Totals are n, sum x, sum x**2, and over clusters sum S**2, sum m S, sum m**2 and
-    sum S**2 / m, where a cluster has m items with the sum S.
-    """
-    n, total, squares, s2, ms, m2, within = totals.T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = total / n
-        deviations = np.maximum(squares - n * mean * mean, 0.0)
-        robust = s2 - 2.0 * mean * ms + mean * mean * m2
-        robust *= n_clusters / (n_clusters - 1.0) if n_clusters > 1 else np.nan
-        effect = robust / (deviations * n / (n - 1.0))
-        between = (within - n * mean * mean) / (n_clusters - 1.0)
-        inside = np.maximum(squares - within, 0.0) / (n - n_clusters)
-        typical = (n - m2 / n) / (n_clusters - 1.0)
-        icc = (between - inside) / (between + (typical - 1.0) * inside)
-    none = deviations <= 1e-12 * np.maximum(squares, 1.0)
-    return np.where(none[:, None], np.nan, np.stack([effect, icc], axis=1))
