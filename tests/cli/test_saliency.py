@@ -5,6 +5,7 @@ import json
 import pytest
 
 from phasefusion import tinyvlm
+from phasefusion._wording import counted
 from phasefusion.records.saliency import read_saliency
 
 pytest.importorskip("torch")
@@ -27,7 +28,9 @@ def test_run_saliency_and_page(call, run):
     rows = read_saliency(run)
     n_items = len({row["question_id"] for row in rows})
     assert n_items > 0
-    assert out.startswith(f"{n_items} questions, {len(rows)} lines, {len(rows)} of ")
+    assert out.startswith(
+        f"{counted(n_items, 'question')}, {len(rows)} lines, {len(rows)} of "
+    )
     code, out, _ = call(*words, "--json")
     found = json.loads(out)
     assert (code, found["new"], found["lines"]) == (0, 0, len(rows))

@@ -380,7 +380,7 @@ def test_a_run_is_described_as_evaluate_describes_it(tmp_path):
         json.loads((tmp_path / engine / "run.json").read_text())
         for engine in ("session", "evaluate")
     ]
-    assert set(found[1]) - set(found[0]) == {"questions"}
+    assert set(found[1]) - set(found[0]) == {"questions", "planned"}
     own = {name: found[0]["settings"].pop(name) for name in ("harness",)}
     assert own == {"harness": {}}
     found[1]["settings"].pop("questions_sha256")
