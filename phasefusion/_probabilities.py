@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 ROUNDING = 1e-2
 #: How near to 1 the sums of what is taken for probabilities are.
 _NEAR = 1e-6
+#: Values that are looked at before all of them are.
+_FIRST = 256
 
 TAKE_THE_LOG = "these are probabilities; take the log"
 
@@ -58,8 +60,12 @@ def are_probabilities(
     >>> are_probabilities(np.array([[0.7, 0.2, 0.1], [0.0, 1.0, 1.0]]))
     False
     """
-    if not rows.size or rows.shape[-1] < 2 or (rows.ravel()[:1] < 0).any():
-        return False  # of log-probabilities the first says it
+    if not rows.size or rows.shape[-1] < 2:
+        return False
+    first = rows.flat[:_FIRST]
+    beyond = n_options is None and (first > 1).any()  # padding may be anything
+    if beyond or (first < 0).any():
+        return False  # of logarithms the first say it, without a look at all
     if n_options is not None:
         own = n_options.reshape(n_options.shape + (1,) * (rows.ndim - n_options.ndim))
         rows = np.where(np.arange(rows.shape[-1]) < own, rows, 0.0)
