@@ -320,8 +320,7 @@ pf_gpu_release(pf_device *device)
     if (pf_device_enter(device, &failure) != PF_OK) {
         return; /* after a fork, or lost: what it has goes with its process */
     }
-    device->n_hold--;
-    if (device->n_hold == 0) {
+    if (device->n_hold > 0 && --device->n_hold == 0) {
         release_lanes(device);
     }
     /* a release has nobody to tell of a context that stays current */

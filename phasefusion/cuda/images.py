@@ -60,8 +60,8 @@ class Recipe:
     variant: Variant = "auto"
 
     def __post_init__(self) -> None:
-        """Refuse types that no kernel writes."""
-        if self.dtype not in _CODES:
+        """Refuse types that no kernel writes: bytes have no table, all others one."""
+        if self.dtype not in _CODES or (self.dtype == "uint8") != (self.table is None):
             raise FrameError(
                 f"dtype must be one of float32, float16, bfloat16; got {self.dtype!r}"
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from datetime import date
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
+from phasefusion._file_hash import file_sha256
 from phasefusion._install import remedy
 from phasefusion._sources.files import read_json, read_jsonl, read_table
 from phasefusion._wording import encodable
@@ -65,9 +65,7 @@ class Source:
 
 def digest(file: Path) -> dict[str, str]:
     """Path and SHA-256 of a file."""
-    with file.open("rb") as data:
-        found = hashlib.file_digest(data, "sha256")
-    return {"path": str(file), "sha256": found.hexdigest()}
+    return {"path": str(file), "sha256": file_sha256(file)}
 
 
 def read_sources(source: Rows, *, lenient: bool = False) -> list[Source]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from phasefusion._file_hash import file_sha256
 from phasefusion._results import Result
 from phasefusion._sources.files import TABLES, read_table
 from phasefusion._sources.findings import Findings
@@ -397,8 +397,7 @@ def _benchmarks(questions: Iterable[Question]) -> tuple[str, ...]:
 
 
 def _file(path: str | Path, role: str) -> dict[str, str]:
-    digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    return {"path": str(path), "role": role, "sha256": digest}
+    return {"path": str(path), "role": role, "sha256": file_sha256(path)}
 
 
 def _in_order(made: Sequence[Made]) -> list[Made]:

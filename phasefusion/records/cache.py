@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._file_hash import file_sha256
 from phasefusion.records import _json
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ SUFFIX = ".cache.parquet"
 _KEY = b"phasefusion.passes"
 #: A file changed in the same tick of a coarse clock may keep its times.
 _TICK_NS = 2_000_000_000
-_HASH_BLOCK_BYTES = 1 << 22
 
 
 def load_or_parse(
@@ -57,22 +57,13 @@ def load_or_parse(
         if found is not None:
             return found
     made = parse()
-    digest = sha256(path)
+    digest = file_sha256(path)
     if len(made) and _identity(path) == before:  # nobody has written meanwhile
         key = before | {"sha256": digest}
         for place in _places(path, folder):
             if _store(place, made, key):
                 break
     return made
-
-
-def sha256(path: Path) -> str:
-    """Hash a file in blocks."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while data := file.read(_HASH_BLOCK_BYTES):
-            digest.update(data)
-    return digest.hexdigest()
 
 
 def _identity(path: Path) -> dict[str, int]:
@@ -127,7 +118,7 @@ def _is_current(key: dict[str, Any], path: Path, identity: dict[str, int]) -> bo
     is_untouched = all(key[name] == value for name, value in identity.items())
     if is_untouched and newest + _TICK_NS < key["made_ns"]:
         return True
-    return bool(key["sha256"] == sha256(path))
+    return bool(key["sha256"] == file_sha256(path))
 
 
 def _store(place: Path, passes: Passes, key: dict[str, Any]) -> bool:

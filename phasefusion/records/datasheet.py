@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion import _markdown
+from phasefusion._file_hash import file_sha256
 from phasefusion._whole import replace_file
 from phasefusion._wording import counted, unwritten
 from phasefusion.errors import RecordError
 from phasefusion.records import _json, rules
-from phasefusion.records.cache import sha256
 from phasefusion.records.columns import Passes, read_passes
 from phasefusion.records.files import RUN_FILE, passes_path, read_run
 from phasefusion.records.lines import PassLines
@@ -115,7 +115,7 @@ def _describe(path: Path) -> dict[str, Any]:
         "file": {
             "name": file.name,
             "bytes": file.stat().st_size,
-            "sha256": sha256(file),
+            "sha256": file_sha256(file),
         },
         "passes": len(passes),
         "items": len(passes.items),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from phasefusion._checks import warn
+from phasefusion._file_hash import file_sha256
 from phasefusion._results import Result
 from phasefusion._wording import counted, item_name
 from phasefusion.errors import RecordError, RecordWarning
@@ -372,7 +373,7 @@ def made_of(runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {
         "merged_from": [
-            {"run": path.name, "passes_sha256": _sha256(_file_of(path))}
+            {"run": path.name, "passes_sha256": file_sha256(_file_of(path))}
             for path, _ in runs
         ]
     }
@@ -396,9 +397,3 @@ def _questions(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for benchmark, hashes in of_run.items():
             items.setdefault(benchmark, {}).update(hashes)
     return {"n": sum(map(len, items.values())), "items": items}
-
-
-def _sha256(path: Path) -> str:
-    from phasefusion.records.cache import sha256
-
-    return sha256(path)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from phasefusion._file_hash import file_sha256
 from phasefusion._install import HUGGING_FACE
 from phasefusion.errors import BackendUnavailableError, ScoringError
 
@@ -328,5 +329,4 @@ def folder_sha256(folder: Path) -> str:
 @functools.lru_cache(maxsize=256)
 def _file_sha256(path: Path, size_bytes: int, mtime_ns: int) -> bytes:
     """SHA-256 of a file; size and time tell a changed file from a known one."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
+    return bytes.fromhex(file_sha256(path))

@@ -154,6 +154,8 @@ def test_types_and_shapes_that_cannot_be(gpu):
         cuda.resize(source, (8, 10), out=wide.view(wide.memory[:, :, :10]))
     with pytest.raises(FrameError, match="dtype must be one of"):
         cuda.resize_normalize(source, (8, 10), dtype="float64", **NORM)
+    with pytest.raises(FrameError, match="got 'uint8'"):  # two bytes a value in one
+        cuda.resize_normalize(source, (8, 10), dtype="uint8", **NORM)
 
 
 def test_a_tensor_on_another_device(gpu, monkeypatch):
