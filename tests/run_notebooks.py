@@ -19,6 +19,18 @@ def missing_packages(path):
     return [name for name in needs if importlib.util.find_spec(name) is None]
 
 
+def drop_warnings(path):
+    """Take out what went to standard error: bars, and folders of this machine."""
+    path = Path(path)
+    notebook = json.loads(path.read_text())
+    for cell in notebook["cells"]:
+        cell.get("metadata", {}).pop("execution", None)
+        if "outputs" in cell:
+            kept = (o for o in cell["outputs"] if o.get("name") != "stderr")
+            cell["outputs"] = list(kept)
+    path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
+
+
 def main(paths):
     for path in paths:
         missing = missing_packages(path)
@@ -28,6 +40,7 @@ def main(paths):
         print(f"== {path}")
         command = [sys.executable, "-m", "nbconvert", "--to", "notebook"]
         subprocess.run([*command, "--execute", "--inplace", path], check=True)
+        drop_warnings(path)
 
 
 if __name__ == "__main__":
