@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 import warnings
@@ -86,6 +87,8 @@ def main() -> int:
     if unknown:
         there = ", ".join(made)
         parser.error(f"no part is called {unknown[0]}; there are {there}")
+    # A shell that starts this in the background has it ignored, by children as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     tried: list[Tried] = []
     for part in chosen:
         for step in made[part]:
