@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import struct
 import subprocess
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _resources import status_bytes
 from _soak_sharing import a_pass
 from _soak_table import MIB, Tried, environment, python
 from _soak_videos import clips
@@ -164,12 +164,11 @@ def _read(kind: str, path: str) -> dict[str, Any]:
         "columns": lambda: len(read_passes(path, cache=False)),
         "questions": lambda: len(read("plain", path, missing_videos="keep")),
     }
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begin_s = time.monotonic()
     n = readers[kind]()
     seconds = time.monotonic() - begin_s
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"n": n, "seconds": seconds, "bytes": 1024 * peak, "before": 1024 * before}
+    # ru_maxrss would begin at what the parent has
+    return {"n": n, "seconds": seconds, "bytes": status_bytes("VmHWM")}
 
 
 def write_lines(
