@@ -56,17 +56,18 @@ def known_videos(
         Naming the videos that are other files, and their questions. One that is not
         there is said where it is opened.
     """
-    by_video: dict[str, dict[str, str]] = {}
+    by_video: dict[str, dict[Key, str]] = {}
     for item in items:
-        digest = recorded.get((item.benchmark, item.question_id))
+        key = item.benchmark, item.question_id
+        digest = recorded.get(key)
         if digest is not None:
-            by_video.setdefault(item.video, {})[item.question_id] = digest
+            by_video.setdefault(item.video, {})[key] = digest
     found, changed = KnownVideos(), []
     for video, of_question in by_video.items():
         now = digest_of_file(video)
-        others = [name for name, then in of_question.items() if now not in (None, then)]
+        others = [key for key, then in of_question.items() if now not in (None, then)]
         if others:
-            names = ", ".join(others[:_SHOWN_QUESTIONS])
+            names = ", ".join(one for _, one in others[:_SHOWN_QUESTIONS])
             names += ", ..." if len(others) > _SHOWN_QUESTIONS else ""
             changed.append(
                 f"{video}: digest {of_question[others[0]]} -> {now}, "

@@ -259,14 +259,16 @@ class Runner:
         if not seeing:
             return
         begin_s = time.perf_counter()
+        digest = digest_of_file(group[0].video)
+        self.videos.check(group[0].video, digest)
         try:
-            shown, span = self._decoded(group[0], seeing)
+            shown, span = self._decoded(group[0], seeing, digest)
         except (VideoError, GridError, FrameError, OSError) as error:
             if self.on_error == "raise" or getattr(error, "errno", 0) in _OF_PROCESS:
                 raise
             for item in group:
                 for arm in seeing:
-                    self._mark_all(item, arm, f"video: {error}", advance)
+                    self._mark_all(item, arm, f"video: {error}", advance, digest)
             return
         decode_s = time.perf_counter() - begin_s
         decode_s /= max(1, sum(self.n_left(item) for item in group))
@@ -277,7 +279,7 @@ class Runner:
         for item in group:
             for arm, refused in shown:
                 if isinstance(refused, GridError):
-                    self._mark_all(item, arm, f"frames: {refused}", advance)
+                    self._mark_all(item, arm, f"frames: {refused}", advance, digest)
             if span is not None:
                 facts = span.n_frames, span.duration_s, decode_s, span.lost, span.digest
                 for (arm, grid), clip in zip(usable, span.clips, strict=True):
@@ -286,18 +288,15 @@ class Runner:
         self._score_blocks(blocks, advance)
 
     def _decoded(
-        self, item: Item, arms: Sequence[Arm]
+        self, item: Item, arms: Sequence[Arm], digest: str | None
     ) -> tuple[list[tuple[Arm, GridOrError]], Span | None]:
         """Decode what the arms are shown of a video; None when all grids are refused.
 
         Raises
         ------
         RecordError
-            If the file is not the one that passes were made of, or is changed while it
-            is read.
+            If the file is changed while it is read.
         """
-        digest = digest_of_file(item.video)
-        self.videos.check(item.video, digest)
         shown = shown_grids(item, arms, self.seed, self.threads, self.on_error)
         grids = [grid for _, grid in shown if isinstance(grid, PhaseGrid)]
         if not grids:
@@ -458,10 +457,17 @@ class Runner:
         for s, record in answered.records(scores, self.on_error):
             yield fields[s] | record
 
-    def _mark_all(self, item: Item, arm: Arm, reason: str, advance: Advance) -> None:
+    def _mark_all(
+        self,
+        item: Item,
+        arm: Arm,
+        reason: str,
+        advance: Advance,
+        digest: str | None = None,
+    ) -> None:
         """Record all passes of an arm of which there are no frames."""
         grid = arm.grid_of(item.video_id, self.seed)
-        task = Task(item, arm, grid, None)
+        task = Task(item, arm, grid, None, digest=digest)
         self._mark(task, self._left(item, arm), reason, advance)
 
     def _mark(

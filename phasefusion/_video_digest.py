@@ -63,7 +63,7 @@ def video_digest(source: VideoSource) -> str:
         raise OSError(f"{os.fsdecode(path)}: it is no regular file")
     with open(path, "rb", buffering=0) as file:
         made = _digest(
-            found[2], lambda start, n_bytes: os.pread(file.fileno(), n_bytes, start)
+            found[2], lambda start, n_bytes: _read(file.fileno(), start, n_bytes)
         )
     if file_stat(path) == found and not is_fresh(found, began_ns):
         if len(_known) >= _MAX_KNOWN:
@@ -81,6 +81,18 @@ def _digest(size_bytes: int, read: Callable[[int, int], bytes | memoryview]) -> 
             start = i * (size_bytes - BLOCK_BYTES) // (N_BLOCKS - 1)
             made.update(read(start, BLOCK_BYTES))
     return made.hexdigest()[:_DIGITS]
+
+
+def _read(fd: int, start: int, n_bytes: int) -> bytes:
+    """Read bytes of a file, all of them: one call may return fewer."""
+    parts = []
+    while n_bytes:
+        part = os.pread(fd, n_bytes, start)
+        if not part:
+            raise OSError(f"the file ends at byte {start}: it became shorter meanwhile")
+        parts.append(part)
+        start, n_bytes = start + len(part), n_bytes - len(part)
+    return b"".join(parts)
 
 
 def digest_of_file(path: str) -> str | None:

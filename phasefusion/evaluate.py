@@ -55,11 +55,14 @@ class Run(Result):
         Passes on disk.
     n_new : int
         Passes that this call made.
+    n_answered : int
+        Passes on disk that have an answer.
     """
 
     path: Path
     n_passes: int
     n_new: int
+    n_answered: int
 
     def passes(self) -> Passes:
         """Read all passes into columns."""
@@ -260,6 +263,7 @@ def evaluate(
         with RunWriter(out, described | about) as writer:
             videos = known_videos(writer.folder, writer.digests, items)
             n_old = len(writer.done)
+            writer.n_questions = len(chosen)
             _warn_of_more(writer, chosen, limit)
             stages = _stages(plan, chosen, out, seed)
             for n_begun, (arms, some) in enumerate(stages, 1):
@@ -268,7 +272,8 @@ def evaluate(
                 crew.run(runner, some, progress)
             writer.expect(0)
             _warn_without_answers(writer)
-            return Run(Path(out), len(writer.done), len(writer.done) - n_old)
+            n = len(writer.done)
+            return Run(Path(out), n, n - n_old, writer.n_answered)
 
 
 def _warn_of_more(writer: RunWriter, chosen: Sequence[Item], limit: int | None) -> None:

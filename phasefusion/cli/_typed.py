@@ -6,13 +6,21 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+#: Texts in quotes, which are somebody else's.
+_QUOTED = r"""(?<!\w)(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""
+#: The value of an argument; what goes on like the path of a file is none.
+_VALUE = (
+    r"""(?:"([^"]*)"|'([^']*)'"""
+    r"""|([^\s,;:()'"/]+?(?:/\d+)?)(?=$|[\s;:()]|[.,](?:\s|$)))"""
+)
+
 
 def as_typed(message: str, command: Any) -> str:
     """Write arguments of Python as the options of a command that stand for them.
 
     Errors and warnings speak of ``budget=0`` and ``on_error="mark"``, which whoever
     called a function has written; at a command it was ``--budget 0``, and will be
-    ``--on-error mark``.
+    ``--on-error mark``. Paths and texts in quotes stay as they are.
 
     Parameters
     ----------
@@ -30,21 +38,48 @@ def as_typed(message: str, command: Any) -> str:
     >>> as_typed("on_error is None", command)
     '--on-error is None'
     """
-    for param in getattr(command, "params", ()):
-        long = [name for name in param.opts if name.startswith("--")]
-        if not long:
-            continue
-        name = re.escape(param.name)
-        pattern = rf"""(?<![\w-]){name}=(?:"([^"]*)"|'([^']*)'|([^\s,;:()'"]+))"""
-        message = re.sub(
-            pattern,
-            lambda found, option=long[0]: (  # type: ignore[misc]
-                f"{option} {next(filter(None, found.groups()), '')}".rstrip()
-            ),
-            message,
-        )
-        message = re.sub(rf"^{name}(?= (?:must|is|has|needs)\b)", long[0], message)
-    return message
+    options = {
+        param.name: param
+        for param in getattr(command, "params", ())
+        if _long(param.opts)
+    }
+    if not options:
+        return message
+
+    def typed(found: re.Match[str]) -> str:
+        name, *values = found.groups()
+        if name is None:
+            return found[0]
+        return _option(options[name], next(filter(None, values), "")) or found[0]
+
+    names = "|".join(map(re.escape, options))
+    message = re.sub(rf"{_QUOTED}|(?<![^\s(])({names})={_VALUE}", typed, message)
+    return re.sub(
+        rf"^({names})(?= (?:must|is|has|needs)\b)",
+        lambda found: _long(options[found[1]].opts),
+        message,
+    )
+
+
+def _long(names: Sequence[str]) -> str:
+    return next((name for name in names if name.startswith("--")), "")
+
+
+def _option(param: Any, value: str) -> str:
+    """Write an option with its value, which flags have not; empty where none says it.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> both = {"opts": ["--keep"], "secondary_opts": ["--no-keep"]}
+    >>> flag = SimpleNamespace(is_flag=True, **both)
+    >>> _option(flag, "True"), _option(flag, "False")
+    ('--keep', '--no-keep')
+    """
+    long = _long(param.opts)
+    if not getattr(param, "is_flag", False):
+        return f"{long} {value}".rstrip()
+    return {"True": long, "False": _long(param.secondary_opts)}.get(value, "")
 
 
 def empty_word(words: Sequence[str]) -> str | None:

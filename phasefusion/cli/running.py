@@ -506,14 +506,14 @@ def _evaluate_and_report(as_json: bool, *args: Any, **options: Any) -> None:
     if shard is not None and ".shard-" in finished.path.name:
         show_shard(finished, shard, as_json)
     else:
-        items = show_report(finished.path, None, as_json).numbers["items"]
-        if items["missing_passes"] == items["passes"]:
-            print(
-                "phasefusion: error: no pass of the run has an answer; see the reasons "
-                "above",
-                file=sys.stderr,
-            )
-            raise typer.Exit(BAD_USE)
+        show_report(finished.path, None, as_json)
+    if finished.n_passes and not finished.n_answered:
+        print(
+            "phasefusion: error: no pass of the run has an answer; see the reasons "
+            "above",
+            file=sys.stderr,
+        )
+        raise typer.Exit(BAD_USE)
 
 
 @app.command(

@@ -154,7 +154,7 @@ def load(
 
 def warn_about(report: DatasetReport) -> None:
     """Say in one warning what was left out of a dataset; nothing when all is well."""
-    if not report.is_clean or report.missing_subtitles:
+    if not report.is_quiet:
         warn(str(report), DatasetWarning)
 
 
@@ -205,7 +205,7 @@ def announce(report: DatasetReport, *, strict: bool = False) -> None:
     if repeats is not None:
         warn(str(repeats), OptionWarning)
     unused = report.finding("field not used")
-    if unused is not None and report.is_clean:  # else it has been said
+    if unused is not None and report.is_quiet:  # else it has been said
         warn(str(unused), DatasetWarning)
 
 

@@ -94,6 +94,11 @@ class DatasetReport(Result):
         """Whether every question was kept, with all that its file states."""
         return not (self.left_out or self.unusable_gold)
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there is nothing to warn of: it is clean, and no file is missing."""
+        return self.is_clean and not self.missing_subtitles
+
     def finding(self, kind: str) -> Finding | None:
         """Return the finding of a kind, None when there is none."""
         return next((one for one in self.findings if one.kind == kind), None)

@@ -346,8 +346,10 @@ def _planned(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     planned = [run["planned"] for run in runs if "planned" in run]
     if len(planned) < len(runs):
         return {}
-    names = "passes", "stages_left"
-    return {"planned": {name: sum(one[name] for one in planned) for name in names}}
+    names = "passes", "stages_left", "questions"
+    return {
+        "planned": {name: sum(one.get(name, 0) for one in planned) for name in names}
+    }
 
 
 def _more_of(out: Path, paths: Sequence[Path], same_scorer: bool) -> list[Path]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from phasefusion.grid import By, Origin, Short
 
 _BELOW_ONE = math.nextafter(1.0, 0.0)
+#: Numbers of views that a message lists.
+_MOST_ADVISED = 3
 
 
 #: Of shared orders, and frames of a dense pass, where none are given.
@@ -352,9 +354,13 @@ def _check_views(views: int, n_options: Sequence[int], *, balanced: bool) -> Non
         "no number of views is both; leave views out, and every question is asked in "
         "as many Latin orders as it has options"
     )
-    if step <= most:
+    if not balanced:
+        advice = f"take 1 to {most}"
+    elif most // step > _MOST_ADVISED:
+        advice = f"take a multiple of {step} up to {most - most % step}"
+    elif step <= most:
         fits = [str(v) for v in range(step, most + 1, step)]
-        advice = f"take {' or '.join(fits)}" if balanced else f"take 1 to {most}"
+        advice = f"take {' or '.join(fits)}"
     raise DatasetError(f"{text}; {advice}")
 
 

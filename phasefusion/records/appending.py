@@ -116,6 +116,13 @@ class RunLock:
             one for one in (self._path, *self._path.parents) if not os.path.lexists(one)
         ]
         self._fd = -1
+        try:
+            self._take(folder)
+        except BaseException:
+            self.take_back()
+            raise
+
+    def _take(self, folder: Path) -> None:
         while self._fd < 0:
             folder.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)

@@ -70,6 +70,8 @@ class RunWriter(Appender):
     stages_left : int or None
         Stages of the plan that are still to come, of which nobody knows yet how many
         passes they have; None for a run without a plan, which `expect` leaves so.
+    n_questions : int
+        Questions of the plan. One of fewer is a part of what ``run.json`` has planned.
 
     Raises
     ------
@@ -93,6 +95,7 @@ class RunWriter(Appender):
         self.n_answered = 0
         self.reason = ""
         self.stages_left: int | None = None
+        self.n_questions = 0
         self._fsync_every_s = fsync_every_s
         self._last_fsync_s = time.monotonic()
         try:
@@ -152,9 +155,11 @@ class RunWriter(Appender):
         planned = {
             "passes": len(self.done) + n_passes,
             "stages_left": self.stages_left,
+            "questions": self.n_questions,
         }
         run = read_run(self.folder)
-        if run.get("planned") == planned:
+        recorded = run.get("planned") or {}
+        if recorded == planned or recorded.get("questions", 0) > self.n_questions:
             return
         try:
             write_whole(self.folder / RUN_FILE, run | {"planned": planned})
@@ -254,4 +259,7 @@ def _still(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[str,
     """Say what can be done with a run that other versions have made."""
     if recorded.get("settings") != wanted.get("settings"):
         return ()
-    return ("report, merge and records read the run with any versions",)
+    return (
+        "report, compare and records check read the run with any versions; go on with "
+        "those it was made with, or in another folder (no merge is of several)",
+    )

@@ -26,6 +26,12 @@ _MAX_ARMS = 8
 NO_GOLD = "No question has a right answer, so there is no accuracy."
 
 
+def title(numbers: Mapping[str, Any]) -> str:
+    """Name a report; run.json need not say of which protocol it is."""
+    protocol = numbers["protocol"]
+    return "phasefusion report" + ("" if protocol is None else f": protocol {protocol}")
+
+
 def headline(numbers: Mapping[str, Any]) -> list[str]:
     """Say in a few sentences what the run found."""
     lines = []

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from phasefusion import _markdown
-from phasefusion.report.headline import headline
+from phasefusion.report.headline import headline, title
 from phasefusion.report.sections import TEXT_COLUMNS, sections
 
 
@@ -37,7 +37,7 @@ def _render(template: str, numbers: Mapping[str, Any], *, escape: bool) -> str:
     environment.filters["row"] = _markdown.row
     card = {name: value for name, value in numbers["card"].items() if name != "text"}
     return environment.get_template(template).render(
-        protocol=str(numbers["protocol"]),  # None: run.json does not say
+        title=title(numbers),
         headline=headline(numbers),
         sections=sections(numbers),
         text_columns=TEXT_COLUMNS,

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from phasefusion.report.headline import headline
+from phasefusion.report.headline import headline, title
 from phasefusion.report.sections import TEXT_COLUMNS, Section, sections
 
 
@@ -27,9 +27,7 @@ def render(numbers: Mapping[str, Any], timing: Mapping[str, Any]) -> RenderableT
     -------
     rich renderable
     """
-    parts: list[RenderableType] = [
-        Text(f"phasefusion report: protocol {numbers['protocol']}", style="bold")
-    ]
+    parts: list[RenderableType] = [Text(title(numbers), style="bold")]
     parts += [Text(f"  {line}") for line in headline(numbers)]
     parts += [part for one in sections(numbers) for part in ("", *_section(one))]
     parts += ["", Text("Sampling", style="bold"), Text(numbers["card"]["text"])]

@@ -141,3 +141,14 @@ def test_a_bad_fit_and_missing_videos_are_said(call, questions, tmp_path):
         in err
     )
     assert "the pilot's own calls are missed by " in err
+
+
+@pytest.mark.filterwarnings("ignore::phasefusion.errors.NoAnswerWarning")
+def test_a_shard_without_an_answer_ends_with_an_error(call, tmp_path):
+    questions = make_questions(tmp_path, n_clips=2, per_clip=1)
+    for clip in tmp_path.glob("clip*.mp4"):
+        clip.write_bytes(b"no video")
+    code, text, err = run(call, questions, tmp_path / "run", "--shard", "1/2")
+    assert code == 2
+    assert "run.shard-1-of-2" in text
+    assert "no pass of the run has an answer" in err

@@ -1,11 +1,13 @@
 """Messages of the command speak of what was typed, and say what to type instead."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from made_runs import made_run
 
 from phasefusion import PhaseGrid, tinyvlm
+from phasefusion.cli._typed import as_typed
 from phasefusion.report.card import sampling_card
 
 CLIPS = tinyvlm.questions_path().parent
@@ -205,3 +207,40 @@ def test_simulated_records_are_written_once(call, tmp_path):
     code, _, err = call(*words)
     assert code == 2
     assert "is recorded already; write into another folder" in err
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("runs/budget=8/run.json: there is no such file", None),
+        ("budget=8/run.json: there is no such file", None),
+        ("/my budget=8/run.json: there is no such file", None),
+        ("outputs/seed=1,budget=16: this run was made with other settings", None),
+        ('answer "seed=4" cannot be used', None),
+        ("answer 'a seed=4' cannot be used", None),
+        ("clips' budget=8", "clips' --budget 8"),
+        ("grids (budget=8, seed=1) differ", "grids (--budget 8, --seed 1) differ"),
+        ("one part, shard=1/4.", "one part, --shard 1/4."),
+        ('with on_error="mark": budget=8.', "with --on-error mark: --budget 8."),
+        ("a file (strict=True)", "a file (--strict)"),
+        ("a file (strict=False)", None),
+        ("keep=False or keep=True", "--no-keep or --keep"),
+        ("strict must be", "--strict must be"),
+    ],
+)
+def test_only_arguments_are_written_as_options(message, said):
+    names = ("budget", "seed", "on_error", "shard")
+    params = [_option(name) for name in names]
+    params.append(_option("strict", is_flag=True))
+    params.append(_option("keep", is_flag=True, secondary_opts=["--no-keep"]))
+    typed = as_typed(message, SimpleNamespace(params=params))
+    assert typed == (message if said is None else said)
+
+
+def _option(name, *, is_flag=False, secondary_opts=()):
+    return SimpleNamespace(
+        name=name,
+        opts=["--" + name.replace("_", "-")],
+        secondary_opts=list(secondary_opts),
+        is_flag=is_flag,
+    )

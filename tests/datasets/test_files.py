@@ -8,7 +8,10 @@ import pytest
 
 from phasefusion import datasets
 from phasefusion._sources import files
+from phasefusion._sources.findings import Finding
 from phasefusion.anchors.rule import AnchorRule
+from phasefusion.datasets.loading import announce
+from phasefusion.datasets.report import DatasetReport
 from phasefusion.datasets.videos import Folder
 from phasefusion.errors import DatasetError, DatasetWarning
 from phasefusion.tinyvlm import questions_path
@@ -299,3 +302,15 @@ class TestLargeFiles:
             DatasetError, match=rf"line 9002: not UTF-8 .*\(byte {at + 27010}\)"
         ):
             datasets.read("plain", path)
+
+
+def test_a_field_that_is_not_used_is_said_once():
+    unused = Finding("field not used", "kept as it is", 1, ("note",))
+    found = DatasetReport(
+        *("plain", "q", (), 1, 1, 1),
+        findings=(unused,),
+        missing_subtitles=("gone.srt",),
+    )
+    with pytest.warns(DatasetWarning) as caught:
+        announce(found)
+    assert "".join(str(one.message) for one in caught).count("field not used") == 1

@@ -220,3 +220,18 @@ def test_a_run_finds_its_questions(tmp_path, monkeypatch, how):
     text = load_questions(next(tmp_path.glob(f"?/{questions.name}")))[0].question
     assert text in page
     assert "cannot be read" not in page
+
+
+def test_a_smaller_limit_leaves_an_unfinished_run_unfinished(questions, tmp_path):
+    def items():
+        found = pf.report(tmp_path).to_dict()["items"]
+        return found["planned_passes"], found["unfinished"]
+
+    with pytest.raises(KeyboardInterrupt):
+        run(questions, tmp_path, Stopping(2))
+    planned, _ = items()
+    n = run(questions, tmp_path, limit=1).n_passes
+    assert n < planned
+    assert items() == (planned, True)
+    assert run(questions, tmp_path).n_passes == planned
+    assert items() == (planned, False)

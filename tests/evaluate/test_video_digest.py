@@ -241,3 +241,39 @@ def test_a_question_is_of_one_file_whoever_made_the_passes(questions, tmp_path):
         with pytest.raises(RecordError, match="another file now"):
             writer.append([rows[1] | {"video_digest": "0" * 16}])
         writer.append([rows[1] | {"video_digest": None}])
+
+
+# ------------------------------------------------------------------- odd files
+
+
+def test_reads_may_be_short(tmp_path, monkeypatch):
+    data, real = os.urandom(7919), os.pread
+    for name in "ab":
+        (tmp_path / name).write_bytes(data)
+    monkeypatch.setattr(os, "pread", lambda fd, n, at: real(fd, min(n, 1000), at))
+    assert video_digest(tmp_path / "a") == video_digest(data)
+    monkeypatch.setattr(os, "pread", lambda fd, n, at: real(fd, max(0, 1000 - at), at))
+    with pytest.raises(OSError, match="ends at byte 1000: it became shorter"):
+        video_digest(tmp_path / "b")
+
+
+def test_questions_of_two_benchmarks_may_have_one_id(tmp_path):
+    video = tmp_path / "a.mp4"
+    video.write_bytes(b"x")
+    items = [_Asked(benchmark, "q", str(video)) for benchmark in ("one", "two")]
+    recorded = {("one", "q"): "0" * 16, ("two", "q"): video_digest(video)}
+    with pytest.raises(RecordError, match=f"digest {'0' * 16} -> .* 1 question: q"):
+        known_videos("out", recorded, items)
+
+
+def test_a_video_that_does_not_decode_has_one_too(questions, tmp_path):
+    video = tmp_path / "clip0.mp4"
+    video.write_bytes(b"no video")
+    with pytest.warns(NoAnswerWarning):
+        run(questions, tmp_path / "run", limit=2)
+    lost = {row["video_digest"] for row in iter_passes(tmp_path / "run")}
+    assert lost == {video_digest(video)}
+    video.unlink()
+    make_clip(video, 31, seed=7)
+    with pytest.raises(RecordError, match="is not the file that passes"):
+        run(questions, tmp_path / "run")

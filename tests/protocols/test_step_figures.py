@@ -14,6 +14,7 @@ from phasefusion import stats
 from phasefusion.engine.shards import merge_shards
 from phasefusion.errors import DatasetError, FrameError, GridError
 from phasefusion.protocols import make_plan
+from phasefusion.protocols.plans import _check_views
 from phasefusion.protocols.stages import step_posteriors
 from phasefusion.records import check, describe, iter_passes, read_passes
 
@@ -552,3 +553,12 @@ def test_cost_of_steps():
     assert cost.to_dict()["least_passes"] == 3
     stress = make_plan("stress").cost([4])
     assert stress.passes == stress.least_passes == 7 * 24
+
+
+@pytest.mark.parametrize(
+    ("n_options", "said"),
+    [((9, 10), "take a multiple of 90 up to 362880$"), ((4, 6), "take 12 or 24$")],
+)
+def test_many_numbers_of_views_are_not_listed(n_options, said):
+    with pytest.raises(DatasetError, match=said):
+        _check_views(7, n_options, balanced=True)

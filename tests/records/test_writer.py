@@ -1,5 +1,6 @@
 """The run writer: append, resume, crash, second writer, full disk."""
 
+import errno
 import json
 import os
 import subprocess
@@ -81,7 +82,7 @@ def test_other_settings_are_refused_with_every_difference(tmp_path):
 
 def test_other_versions_alone_say_what_still_can_be_done(tmp_path):
     RunWriter(tmp_path, RUN).close()
-    still = "\n  report, merge and records read the run with any versions"
+    still = "or in another folder (no merge is of several)"
     newer = RUN | {"versions": {"phasefusion": "0.2.0"}}
     with pytest.raises(RecordError) as info:
         RunWriter(tmp_path, newer)
@@ -380,3 +381,25 @@ def test_a_lock_that_was_taken_back_meanwhile_is_taken_anew(tmp_path, monkeypatc
     ):
         pass
     assert len(times) == 3
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(os, "ftruncate"), (os, "pwrite"), (appending, "lock")]
+)
+def test_a_lock_that_cannot_be_written_is_let_go(tmp_path, monkeypatch, module, name):
+    def full(*args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    folder = tmp_path / "a" / "b"
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, full)
+        with pytest.raises(RecordError, match="No space left on device"):
+            RunWriter(folder, RUN)
+    assert os.listdir(tmp_path) == []
+    folder.mkdir(parents=True)
+    (folder / LOCK_FILE).touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, full)
+        with pytest.raises(RecordError, match="No space left on device"):
+            RunWriter(folder, RUN)
+    RunWriter(folder, RUN).close()  # this process has not kept it locked

@@ -241,3 +241,14 @@ def test_consistency_of_one_pass_is_left_out(tmp_path, protocol):
     assert ("Consistency" not in titles) == is_quick
     said = any(line.startswith("Consistency is not measured") for line in lines)
     assert said == is_quick
+
+
+def test_a_report_of_no_known_protocol_names_none(tmp_path):
+    made_run(tmp_path, n_items=2)
+    described = read_run(tmp_path)
+    del described["settings"]["protocol"]
+    (tmp_path / "run.json").write_text(json.dumps(described))
+    found = report(tmp_path)
+    for text in (str(found), found.to_markdown(), found._repr_html_()):
+        assert "phasefusion report" in text
+        assert "protocol None" not in text
