@@ -252,15 +252,17 @@ class Runner:
             for arm in self.arms
             if any(self._left(item, arm).any() for item in group)
         ]
+        if not arms:
+            return
+        digest = digest_of_file(group[0].video)
+        self.videos.check(group[0].video, digest)
         blind = [arm for arm in arms if arm.grid is None]
         for item in group:
-            self._score_blocks(self._blind_blocks(item, blind), advance)
+            self._score_blocks(self._blind_blocks(item, blind, digest), advance)
         seeing = [arm for arm in arms if arm.grid is not None]
         if not seeing:
             return
         begin_s = time.perf_counter()
-        digest = digest_of_file(group[0].video)
-        self.videos.check(group[0].video, digest)
         try:
             shown, span = self._decoded(group[0], seeing, digest)
         except (VideoError, GridError, FrameError, OSError) as error:
@@ -313,14 +315,18 @@ class Runner:
         self.videos.check(item.video, digest_of_file(item.video))
         return shown, replace(span, digest=digest)
 
-    def _blind_blocks(self, item: Item, arms: Sequence[Arm]) -> list[Block]:
+    def _blind_blocks(
+        self, item: Item, arms: Sequence[Arm], digest: str | None
+    ) -> list[Block]:
         """Return what is to be scored of one item without its video."""
         blocks = []
         for arm in arms:
             left = self._left(item, arm)[0]
             if left.any():
                 orders = self.orders(item, arm)[left]
-                blocks.append(Block(Task(item, arm, None, None), None, [0], orders))
+                blocks.append(
+                    Block(Task(item, arm, None, None, digest=digest), None, [0], orders)
+                )
         return blocks
 
     def _score_blocks(self, blocks: Sequence[Block], advance: Advance) -> None:
