@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from phasefusion._video_digest import digest_of_file
-from phasefusion._wording import counted
+from phasefusion._wording import by_number, counted
 from phasefusion.datasets import Item
 from phasefusion.errors import RecordError
 
@@ -76,12 +76,11 @@ def known_videos(
         found.digest[video] = now or next(iter(of_question.values()))
     if changed:
         more = ["..."] if len(changed) > _SHOWN else []
-        is_one = len(changed) == 1
+        n = len(changed)
+        files = by_number(n, "file", "files")
         raise RecordError(
-            f"{folder}: {counted(len(changed), 'video')} "
-            f"{'is' if is_one else 'are'} not the {'file' if is_one else 'files'} that "
-            f"passes of this run were made of; put the old "
-            f"{'file' if is_one else 'files'} back, or choose another folder:\n  "
-            + "\n  ".join(changed[:_SHOWN] + more)
+            f"{folder}: {counted(n, 'video')} {by_number(n, 'is', 'are')} not the "
+            f"{files} that passes of this run were made of; put the old {files} back, "
+            "or choose another folder:\n  " + "\n  ".join(changed[:_SHOWN] + more)
         )
     return found

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._paths import run_path
 from phasefusion.errors import RecordError
 from phasefusion.records import Passes, read_passes, read_run
 from phasefusion.report.items import ItemColumns, cluster_name, contributions
@@ -122,7 +123,10 @@ class RunMeasures:
 
 
 def measure_run(
-    run: Any, *, cluster: Literal["question", "video"] = "video"
+    run: Any,
+    *,
+    cluster: Literal["question", "video"] = "video",
+    name: str = "run",
 ) -> RunMeasures:
     """Read a run and compute what its items contribute.
 
@@ -130,6 +134,8 @@ def measure_run(
     ----------
     run : Run, str or Path
     cluster : {'video', 'question'}, default 'video'
+    name : str
+        Of the argument, in messages.
 
     Returns
     -------
@@ -141,8 +147,10 @@ def measure_run(
         If there is no run.
     RecordError
         If its files are damaged or it holds no pass.
+    UsageError
+        If `run` is neither a run nor a path.
     """
-    folder = Path(getattr(run, "path", run))
+    folder = run_path(name, run)
     described = read_run(folder)
     passes = read_passes(folder)
     if not len(passes):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from phasefusion.errors import UsageError
+
 
 def path_of(name: str, value: object, what: str = "a path") -> Path:
     """Return a path, or say which argument is none.
@@ -19,7 +21,7 @@ def path_of(name: str, value: object, what: str = "a path") -> Path:
 
     Raises
     ------
-    TypeError
+    UsageError
         If it is neither a text nor path-like, or it is the empty text.
 
     Examples
@@ -29,9 +31,26 @@ def path_of(name: str, value: object, what: str = "a path") -> Path:
     >>> path_of("out", None)
     Traceback (most recent call last):
         ...
-    TypeError: out is None; it must be a path (str or Path)
+    phasefusion.errors.UsageError: out is None; it must be a path (str or Path)
     """
     if not isinstance(value, str | os.PathLike) or value == "":
         shown = "None" if value is None else f"{value!r:.60}, a {type(value).__name__}"
-        raise TypeError(f"{name} is {shown}; it must be {what} (str or Path)")
+        raise UsageError(f"{name} is {shown}; it must be {what} (str or Path)")
     return Path(os.fsdecode(value))
+
+
+def run_path(name: str, run: object) -> Path:
+    """Return the folder of a run, or say which argument is none.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    run : Run, str or Path
+
+    Raises
+    ------
+    UsageError
+        If it is neither a run nor a path.
+    """
+    return path_of(name, getattr(run, "path", run), "a Run, or a run folder")

@@ -98,7 +98,8 @@ def check_scores(
     ------
     ScoringError
         If it is neither, a shape is another one, a log-probability is above 0, or the
-        probabilities of a pass add up to more than 1 where letters were scored.
+        probabilities of a pass add up to more than 1 where letters were scored and none
+        of its options was entered with a bound (``bounded``).
     """
     name = type(scorer).__name__
     wanted = (
@@ -119,8 +120,7 @@ def check_scores(
     _check_logarithms(name, content)
     kind = getattr(scores, "kind", "letter")
     if kind == "letter":  # of texts, one may begin with another
-        noted = getattr(scores, "pass_notes", {}) if has_mass else {}
-        _check_sums(name, content, noted)
+        _check_sums(name, content, getattr(scores, "bounded", ()))
     if not has_mass:
         return content, np.exp(content).sum(axis=-1)
     mass = _numbers(getattr(scores, "option_mass", None))
@@ -155,22 +155,24 @@ def _check_logarithms(name: str, content: NDArray[np.float64]) -> None:
 
 
 def _check_sums(
-    name: str, content: NDArray[np.float64], noted: Collection[tuple[int, int]]
+    name: str, content: NDArray[np.float64], bounded: Collection[tuple[int, int]]
 ) -> None:
     """Refuse log-probabilities of a pass that add up to more than certainty.
 
-    Not of passes of which a note says what was entered for an unknown option: the most
-    that it can have.
+    Not of passes in which an unknown option was entered with the most that it can have.
     """
     looked_at = ~np.isposinf(content)
-    for s, m in noted:
-        looked_at[s, m] = False
+    for at in np.ndindex(content.shape[:2]):
+        if at in bounded:
+            looked_at[at] = False
     most = excess(np.where(looked_at, content, np.nan))
     if most is not None:
         raise ScoringError(
             f"{name}.score returned log-probabilities of one pass whose probabilities "
             f"add up to {most:.6g}, more than 1; unnormalised scores need a "
-            "log-softmax first"
+            "log-softmax first. Scores of the texts of options may add up to more: "
+            'return OptionScores(..., kind="text"), or "text-normalised" of means per '
+            "token"
         )
 
 

@@ -9,7 +9,16 @@ def counted(n: int, noun: str, plural: str = "") -> str:
     >>> counted(1, "pass", "passes"), counted(0, "finding")
     ('1 pass', '0 findings')
     """
-    return f"{n} {noun}" if n == 1 else f"{n} {plural or noun + 's'}"
+    return f"{n} {by_number(n, noun, plural or noun + 's')}"
+
+
+def by_number(n: int, one: str, more: str) -> str:
+    """Choose the word that goes with a number of things, such as its verb.
+
+    >>> by_number(1, "is", "are"), by_number(0, "is", "are")
+    ('is', 'are')
+    """
+    return one if n == 1 else more
 
 
 def item_name(benchmark: str, question_id: str) -> str:

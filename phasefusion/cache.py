@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion._checks import warn
+from phasefusion._paths import path_of
 from phasefusion._video_checks import positive
-from phasefusion.errors import FallbackWarning, UsageError
+from phasefusion.errors import FallbackWarning
 
 __all__ = ["Entry", "FrameCache", "content_hash"]
 
@@ -205,10 +206,8 @@ class FrameCache:
         *,
         max_bytes: SupportsIndex = 2**34,
     ) -> None:
-        is_path = isinstance(folder, str | os.PathLike)
-        self._folder = os.fspath(folder) if is_path else ""
-        if not isinstance(self._folder, str) or not self._folder:
-            raise UsageError(f"cache={folder!r} must be the path of a folder")
+        path_of("cache", folder, "a folder of frames")
+        self._folder = os.fsdecode(folder)
         self._max_bytes = positive("max_bytes", max_bytes)
         self._known_bytes: int | None = None  # None: the folder was not looked at yet
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._paths import run_path
 from phasefusion._results import Result, plain_text
-from phasefusion._wording import counted
+from phasefusion._wording import by_number, counted
 from phasefusion.errors import RecordError, StatisticsError
 from phasefusion.fusion import posterior
 from phasefusion.records import read_passes
@@ -140,13 +140,13 @@ class Calibration(Result):
         n_left = 0 if self.n_questions is None else self.n_questions - self.n_asked
         parts = []
         if n_left > 0:
-            have = "has" if n_left == 1 else "have"
+            have = by_number(n_left, "has", "have")
             parts.append(
                 f"{n_left} of {counted(n_left + self.n_asked, 'question')} {have} no "
                 "pass"
             )
         if self.n_missing:
-            are = "is" if self.n_missing == 1 else "are"
+            are = by_number(self.n_missing, "is", "are")
             passes = counted(self.n_missing, "pass", "passes")
             parts.append(f"{passes} of the others {are} missing")
         if not parts:
@@ -233,6 +233,8 @@ def calibrate(
         If there is no run, it is damaged, or lacks the phases.
     StatisticsError
         If a level is not in (0, 1) or a name is none of those above.
+    UsageError
+        If `run` is neither a run nor a path.
 
     See Also
     --------
@@ -243,7 +245,7 @@ def calibrate(
             f"target must be one of {TARGETS} and orders one of ('first', 'all'), they "
             f"are {target!r} and {orders!r}"
         )
-    folder = Path(getattr(run, "path", run))
+    folder = run_path("run", run)
     described = read_run(folder)
     settings = described.get("settings", {})
     study = Study(read_passes(folder), settings)

@@ -201,6 +201,8 @@ def evaluate(
     ------
     DatasetError, GridError, ScoringError
         For questions, grids and scorers that cannot be used.
+    UsageError
+        If `questions` or `out` is no path.
     BackendUnavailableError
         If phasefusion was built without FFmpeg; with ``frames_device="cuda"``, if no
         GPU can be used.

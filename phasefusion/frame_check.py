@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from phasefusion._results import Result
 from phasefusion._video_checks import positive
+from phasefusion._wording import by_number, counted
 from phasefusion.errors import VideoError
 from phasefusion.progress import Advance, Listener, follow
 from phasefusion.video import Video
@@ -122,12 +123,12 @@ class FrameCheck(Result):
             )
             yield (
                 f"the first that differs is frame {at.frame}, which with "
-                f"{_number(at.threads, 'thread')} shows {shows}"
+                f"{counted(at.threads, 'thread')} shows {shows}"
             )
         if self.n_moved:
-            yield f"{_number(self.n_moved, 'frame')} moved by the packets' order"
+            yield f"{counted(self.n_moved, 'frame')} moved by the packets' order"
         if self.n_frames_packets != self.n_frames:
-            packets = _number(self.n_frames_packets, "frame")
+            packets = counted(self.n_frames_packets, "frame")
             yield (
                 f"the packets promise {packets}, {self.n_frames} decode; a grid that "
                 f"does not meet the damage divides {self.n_frames_packets}"
@@ -139,16 +140,16 @@ class FrameCheck(Result):
         if self.n_frames_header is None:
             yield f"the header does not say how many frames there are ({self.n_frames})"
         elif self.n_frames_header != self.n_frames:
-            header = _number(self.n_frames_header, "frame")
+            header = counted(self.n_frames_header, "frame")
             yield f"the header says {header}, {self.n_frames} decode"
         else:
-            yield f"the header says {_number(self.n_frames, 'frame')}, which is right"
+            yield f"the header says {counted(self.n_frames, 'frame')}, which is right"
         if self.n_unsound and not self.is_right:
             yield self._unsound()
 
     def _verdict(self) -> str:
         if self.n_differ:
-            verb = "differs" if self.n_differ == 1 else "differ"
+            verb = by_number(self.n_differ, "differs", "differ")
             return f"WRONG: {self.n_differ} of {self._all_compared()} {verb}"
         if not self.is_right:
             return "WRONG: the number of frames differs"
@@ -156,11 +157,11 @@ class FrameCheck(Result):
         return f"right{damaged}: no frame differs"
 
     def _unsound(self) -> str:
-        verb = "is" if self.n_unsound == 1 else "are"
+        verb = by_number(self.n_unsound, "is", "are")
         return f"{self.n_unsound} of {self._all_compared()} {verb} damaged"
 
     def _all_compared(self) -> str:
-        return _number(self.n_compared, "frame")
+        return counted(self.n_compared, "frame")
 
     def _compared(self) -> str:
         if self.n_compared == 1:
@@ -169,10 +170,6 @@ class FrameCheck(Result):
             return f"all {self.n_compared} frames"
         some = f"{self.n_compared} of {self._n_read}"
         return f"every {_ordinal(self.every)} frame, {some}"
-
-
-def _number(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _ordinal(n: int) -> str:
@@ -196,7 +193,7 @@ def _quick(
             part = wanted[k::_CALLS]
             digests[k::_CALLS], _, damaged = video._reader.digest(part, threads, False)
             any_damage = any_damage or damaged
-            advance(1, f"read with {_number(threads, 'thread')}")
+            advance(1, f"read with {counted(threads, 'thread')}")
     return quick, any_damage
 
 

@@ -7,6 +7,8 @@ import pytest
 
 import phasefusion as pf
 from phasefusion import tinyvlm
+from phasefusion.datasets import load_questions
+from phasefusion.engine.shards import merge_shards
 from phasefusion.errors import (
     DatasetError,
     FallbackWarning,
@@ -15,11 +17,13 @@ from phasefusion.errors import (
     VideoError,
 )
 from phasefusion.harness import tasks_dir
-from phasefusion.records import read_passes, read_run
+from phasefusion.records import check, merge, read_passes, read_run
 from phasefusion.report import Report
+from phasefusion.report.html import write_html
 
 CLIP = tinyvlm.questions_path().parent / "clip-000.mp4"
 GRID = pf.PhaseGrid(budget=2)
+AT = "2026-11-30T09:00+01:00"
 
 
 class Nothing:
@@ -44,16 +48,32 @@ class Nothing:
         (lambda: read_run(5), "folder is 5, a int; it must be a run folder"),
         (lambda: read_passes(None), "folder is None; it must be a run folder, or"),
         (lambda: Report({}, {}).save_html(None), "run is None; it must be a Run"),
+        (lambda: Report({}, {}).save(None), "folder is None; it must be a folder"),
+        (lambda: pf.calibrate(None), "run is None; it must be a Run, or a run folder"),
+        (lambda: pf.compare(None, "x"), "a is None; it must be a Run"),
+        (lambda: pf.gate(None, "x"), "baseline is None; it must be a Run"),
+        (lambda: pf.gate("x", "y", rules=5), "path is 5, a int; it must be a TOML"),
+        (lambda: pf.planning.pilot(None), "run is None; it must be a Run"),
+        (lambda: pf.monitor.add("h.sqlite", None, at=AT), "run is None; it must be"),
+        (lambda: pf.monitor.batches(None), "history is None; it must be the file"),
+        (lambda: pf.FrameCache(None), "cache is None; it must be a folder of"),
+        (lambda: pf.FrameCache(""), "cache is '', a str; it must be a folder of"),
+        (lambda: merge([None, "x"], "y"), "source is None; it must be a run folder"),
+        (lambda: merge(["x", "y"], None), "out is None; it must be a run folder"),
+        (lambda: merge_shards([None], "y"), "folder is None; it must be a Run"),
+        (lambda: check(None), "path is None; it must be a run folder"),
+        (lambda: load_questions(None), "path is None; it must be a question file"),
+        (lambda: write_html(None, {}), "run is None; it must be a Run"),
     ],
 )
 def test_what_is_no_path_is_named(call, said):
-    with pytest.raises(TypeError) as caught:
+    with pytest.raises(UsageError) as caught:
         call()
     assert str(caught.value).startswith(said)
 
 
 def test_a_cache_that_is_no_path():
-    with pytest.raises(UsageError, match="cache=5 must be the path of a folder"):
+    with pytest.raises(UsageError, match="cache is 5, a int; it must be a folder of"):
         pf.read_clip(CLIP, GRID, cache=5)
 
 

@@ -26,6 +26,7 @@ import numpy as np
 from phasefusion._checks import warn
 from phasefusion._subtitle_search import compile_pattern
 from phasefusion._video_source import VideoLimits, VideoSource
+from phasefusion._wording import by_number
 from phasefusion.anchors.curves import (
     Curve,
     colour_change,
@@ -382,7 +383,7 @@ def _undecoded(subtitles: Subtitles) -> str:
     if not n:
         return ""
     return (
-        f"; {n} {'piece is' if n == 1 else 'pieces are'} no text in its encoding: "
+        f"; {n} {by_number(n, 'piece is', 'pieces are')} no text in its encoding: "
         "convert the file to UTF-8"
     )
 

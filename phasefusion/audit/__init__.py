@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from phasefusion._paths import run_path
 from phasefusion._results import plain_text
 from phasefusion.audit.claims import SHIPPED, VERDICTS, Claim, Claims, load_claims
 from phasefusion.audit.drafting import draft
@@ -177,7 +178,7 @@ def _sources(claims: Claims, runs: Mapping[str, Any]) -> dict[str, Source]:
             raise UsageError(
                 f"{claims.name} names no run {name!r}: {nearest(name, claims.runs)}"
             )
-        path = Path(getattr(run, "path", run))
+        path = run_path(f"runs[{name!r}]", run)
         if not path.exists():
             raise FileNotFoundError(
                 2, f"no such run or file, given as {name}", str(path)

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from phasefusion import _markdown
+from phasefusion._wording import counted
 from phasefusion.audit.figures import Figure
 from phasefusion.audit.verdicts import Result, show
 
@@ -125,7 +126,7 @@ def summary(audit: Audit) -> str:
     """Say in a sentence what became of the claims."""
     n = len(audit.results)
     parts = ", ".join(f"{count} {name}" for name, count in audit.counts.items())
-    text = f"{n} {'claim' if n == 1 else 'claims'}: {parts}."
+    text = f"{counted(n, 'claim')}: {parts}."
     others = len(audit.surprises)
     if others:
         text += f" {others} not as the file expects."

@@ -86,6 +86,24 @@ def console() -> Console:
     return Console(highlight=False)
 
 
+def fraction_of_percent(
+    name: str, value: float, least: float = 0, most: float = 100, *, closed: bool = True
+) -> float:
+    """Return what was typed in percent as a fraction, or say what it must be.
+
+    Examples
+    --------
+    >>> fraction_of_percent("--rate", 60)
+    0.6
+    """
+    if not (least <= value <= most if closed else least < value < most):
+        ends = (
+            f"{least:g} to {most:g}" if closed else f"above {least:g}, below {most:g}"
+        )
+        raise typer.BadParameter(f"{name} is {value:g}; it is in percent, {ends}")
+    return value / 100
+
+
 def print_table(
     title: str, columns: list[str], rows: list[list[str]], *, header: bool = True
 ) -> None:

@@ -19,6 +19,7 @@ from phasefusion.cli.application import (
     app,
     console,
     examples,
+    fraction_of_percent,
 )
 
 
@@ -101,7 +102,7 @@ def compare(
         answer=answer.value,
         cluster=cluster.value,
         unparsed=unparsed.value,
-        margin=margin / 100,
+        margin=fraction_of_percent("--margin", margin, closed=False),
         alpha=alpha,
     )
     if items is not None:

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from phasefusion.cli.application import DELTA_HELP, JsonFlag, examples
+from phasefusion.cli.application import (
+    DELTA_HELP,
+    JsonFlag,
+    examples,
+    fraction_of_percent,
+)
 from phasefusion.cli.planning import (
     Alpha,
     By,
@@ -18,7 +23,6 @@ from phasefusion.cli.planning import (
     Size,
     design_of,
     estimate,
-    percent,
     plan,
     print_plans,
     refuse,
@@ -115,23 +119,21 @@ def equivalence(
         raise typer.BadParameter("give --discordance, or --from RUN")
     else:
         design = design_of(design_effect, icc, cluster_size)
-        cases["items"] = (discordance / 100, design)
+        cases["items"] = (fraction_of_percent("--discordance", discordance), design)
+    within = fraction_of_percent("--margin", margin, closed=False)
     plans: dict[str, Plan] = {}
     for name, (share_of, design) in cases.items():
         common: dict[str, Any] = {
             "discordance": share_of,
-            "difference": difference / 100,
+            "difference": fraction_of_percent("--difference", difference, -100),
             "alpha": alpha,
             "design": design,
         }
         if n is None:
-            made = planning.tost_items(margin=margin / 100, power=power, **common)
-            plans[name] = made
+            plans[name] = planning.tost_items(margin=within, power=power, **common)
             continue
         label = "" if len(cases) == 1 else f", {name}"
-        plans[f"this margin{label}"] = planning.tost_power(
-            n, margin=margin / 100, **common
-        )
+        plans[f"this margin{label}"] = planning.tost_power(n, margin=within, **common)
         plans[f"margin with power {power:g}{label}"] = planning.tost_margin(
             n, power=power, **common
         )
@@ -179,7 +181,9 @@ def difference(
     """Plan a test that two arms differ, in accuracy or in flips (McNemar)."""
     from phasefusion import planning
 
-    delta = None if difference is None else difference / 100
+    delta = difference
+    if difference is not None:
+        delta = fraction_of_percent("--difference", difference, -100)
     if runs:
         refuse(
             "comes from the pilot of --from",
@@ -233,13 +237,13 @@ def _arms_differ(
             raise typer.BadParameter("--both goes with --rates")
         if discordance is None:
             raise typer.BadParameter("give --discordance, --rates, or --from RUN")
-        return delta, discordance / 100
+        return delta, fraction_of_percent("--discordance", discordance)
     if delta is not None or discordance is not None:
         raise typer.BadParameter(
             "--rates give the difference and, with --both, the discordance"
         )
-    first, second = (percent("--rates", rate) for rate in rates)
-    shared = None if both is None else percent("--both", both)
+    first, second = (fraction_of_percent("--rates", rate) for rate in rates)
+    shared = None if both is None else fraction_of_percent("--both", both)
     return first - second, discordance_of(first, second, shared)
 
 
@@ -291,13 +295,10 @@ def interval(
     elif rate is None:
         raise typer.BadParameter("give --rate, or --from RUN")
     else:
-        share, design = rate / 100, design_of(design_effect, icc, cluster_size)
+        share = fraction_of_percent("--rate", rate)
+        design = design_of(design_effect, icc, cluster_size)
     if (n is None) == (half_width is None):
         raise typer.BadParameter("give either --half-width or --n")
-    if half_width is not None and not 0 < half_width < 50:
-        raise typer.BadParameter(
-            f"--half-width is {half_width:g}; it is in points, above 0 and below 50"
-        )
     common: dict[str, Any] = {
         "rate": share,
         "method": method.value,
@@ -305,12 +306,11 @@ def interval(
         "design": design,
     }
     made: Plan
-    if n is not None:
-        made = planning.interval_width(n, **common)
+    if half_width is None:
+        made = planning.interval_width(int(n or 0), **common)
     else:
-        made = planning.interval_items(
-            half_width=float(half_width or 0) / 100, **common
-        )
+        wide = fraction_of_percent("--half-width", half_width, most=50, closed=False)
+        made = planning.interval_items(half_width=wide, **common)
     print_plans({"interval": made}, as_json)
 
 
@@ -340,7 +340,11 @@ def floor(
     """Plan re-runs with everything fixed, of which none may change its answer."""
     from phasefusion import planning
 
-    flips = None if flip_rate is None else flip_rate / 100
+    flips, most = flip_rate, upper
+    if flip_rate is not None:
+        flips = fraction_of_percent("--flip-rate", flip_rate)
+    if upper is not None:
+        most = fraction_of_percent("--upper", upper, closed=False)
     made: Plan
     if n is not None:
         refuse("goes without --n", upper=upper, ratio=ratio)
@@ -349,7 +353,7 @@ def floor(
         raise typer.BadParameter("give --upper, or --flip-rate and --ratio, or --n")
     else:
         made = planning.floor_items(
-            upper=None if upper is None else upper / 100,
+            upper=most,
             flip_rate=flips,
             ratio=ratio,
             confidence_level=level,
@@ -394,7 +398,8 @@ def auroc(
     elif auroc is None or positive is None:
         raise typer.BadParameter("give --auroc and --positive, or --from RUN")
     else:
-        known |= {"auroc": auroc, "positive_share": positive / 100}
+        share = fraction_of_percent("--positive", positive, closed=False)
+        known |= {"auroc": auroc, "positive_share": share}
     if (n is None) == (half_width is None):
         raise typer.BadParameter("give either --half-width or --n")
     made: Plan
@@ -431,7 +436,8 @@ def risk(
     """Plan calibration items for fixed-sequence risk control."""
     from phasefusion import planning
 
-    known: dict[str, Any] = {"alpha": alpha, "delta": delta, "risk": risk / 100}
+    share = fraction_of_percent("--risk", risk)
+    known: dict[str, Any] = {"alpha": alpha, "delta": delta, "risk": share}
     made: Plan
     if n is not None:
         made = planning.risk_power(n, **known)

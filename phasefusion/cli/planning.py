@@ -18,6 +18,7 @@ from phasefusion.cli.application import (
     app,
     console,
     examples,
+    fraction_of_percent,
     print_table,
 )
 
@@ -94,10 +95,11 @@ def _overview(
             raise typer.BadParameter("give --from RUN, or a goal: equivalence, ...")
         print(context.get_help())
         return
+    share = fraction_of_percent("--margin", margin, closed=False)
     made = estimate(runs, cluster, of_one=True)
     plans = []
     if made.n_clusters > 1:
-        plans = [_of_pair(pair, n, margin / 100, power, alpha) for pair in made.pairs]
+        plans = [_of_pair(pair, n, share, power, alpha) for pair in made.pairs]
     if as_json:
         found = {"pilot": made.to_dict(), "plans": [_json(entry) for entry in plans]}
         print(json.dumps(found, allow_nan=False))
@@ -116,15 +118,6 @@ def estimate(runs: Sequence[Path], cluster: Cluster, *, of_one: bool = False) ->
     if made.n_clusters < 2 and not of_one:
         raise StatisticsError(f"{', '.join(map(str, runs))}: {made.notices[0]}")
     return made
-
-
-def percent(name: str, value: float, *, most: float = 100) -> float:
-    """Return a percentage as a fraction; what is none is refused as it was typed."""
-    if not 0 <= value <= most:
-        raise typer.BadParameter(
-            f"{name} is {value:g}; it is in percent, 0 to {most:g}"
-        )
-    return value / 100
 
 
 def _of_pair(

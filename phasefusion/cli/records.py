@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from phasefusion._wording import counted
+from phasefusion._wording import by_number, counted
 from phasefusion.cli.application import (
     WRONG,
     JsonFlag,
@@ -166,7 +166,7 @@ def merge(
             print(conflict)
         if made.n_conflicts > len(shown):
             print(f"... and {made.n_conflicts - len(shown)} more; see --limit")
-        ones = "one" if made.n_identical == 1 else "ones"
+        ones = by_number(made.n_identical, "one", "ones")
         counts = f"{made.n_identical} identical {ones} left out"
         if made.n_conflicts:
             counts += f", {counted(made.n_conflicts, 'conflict')}"

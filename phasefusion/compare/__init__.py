@@ -15,7 +15,7 @@ import numpy as np
 
 from phasefusion._results import Result, plain_text
 from phasefusion._whole import replace_text
-from phasefusion._wording import counted, unwritten
+from phasefusion._wording import by_number, counted, unwritten
 from phasefusion.compare._causes import (
     CAUSES,
     MEANING,
@@ -268,7 +268,7 @@ class Comparison:
             text += f", A - B {100 * mean.mean:+.2f} points [{100 * mean.low:.2f}, "
             text += f"{100 * mean.high:.2f}], p={self.outcome.mcnemar.pvalue:.4g}"
         n_differ = len(self.items)
-        verb = "differs" if n_differ == 1 else "differ"
+        verb = by_number(n_differ, "differs", "differ")
         return text + f", {counted(n_differ, 'item')} {verb})"
 
     def _repr_html_(self) -> str:
@@ -325,6 +325,8 @@ def compare(
         If files are damaged, an arm is not there or the runs share no item.
     StatisticsError
         If an argument is out of range.
+    UsageError
+        If `a` or `b` is neither a run nor a path.
     """
     check_choice(answer, _ANSWERS, "answer")
     check_choice(cluster, CLUSTERS, "cluster")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from phasefusion._wording import counted
+from phasefusion._wording import by_number, counted
 from phasefusion.compare._sides import (
     Given,
     Key,
@@ -87,7 +87,7 @@ def _all(n: int) -> str:
 
 
 def _have(n: int) -> str:
-    return "has" if n == 1 else "have"
+    return by_number(n, "has", "have")
 
 
 def _what_is_compared(
@@ -102,7 +102,7 @@ def _what_is_compared(
     )
     if digests:
         yield (
-            f"{counted(digests, 'question')} {'is' if digests == 1 else 'are'} not the "
+            f"{counted(digests, 'question')} {by_number(digests, 'is', 'are')} not the "
             "same in the two question files (text, options, gold or span differ), "
             "though the ids are"
         )
@@ -119,7 +119,7 @@ def _what_is_compared(
     )
     if orders:
         yield (
-            f"{counted(orders, 'item')} {'was' if orders == 1 else 'were'} shown in "
+            f"{counted(orders, 'item')} {by_number(orders, 'was', 'were')} shown in "
             "other option orders: the answers differ by order too"
         )
     budgets = [
@@ -157,7 +157,7 @@ def _unparsed(pairs: Sequence[tuple[Given, Given]], policy: str) -> Iterator[str
         n = sum(given.state == "unparsed" for given in side)
         if n:
             what = "counted as wrong" if policy == "wrong" else "left out"
-            said = "text names" if n == 1 else "texts name"
+            said = by_number(n, "text names", "texts name")
             yield f"{n} {said} no option in {name}, {what}"
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._paths import run_path
 from phasefusion.errors import RecordError
 from phasefusion.records import ItemInfo, iter_passes, read_passes, read_run
 from phasefusion.report import items
@@ -119,8 +120,10 @@ def load(
         If there is no run.
     RecordError
         If its files are damaged, it holds no pass or does not have the arm.
+    UsageError
+        If `run` is neither a run nor a path.
     """
-    folder = Path(getattr(run, "path", run))
+    folder = run_path(name.lower(), run)
     described = read_run(folder)
     passes = read_passes(folder)
     if not len(passes):

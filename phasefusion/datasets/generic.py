@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from phasefusion._checks import warn
+from phasefusion._paths import path_of
 from phasefusion._sources import files
 from phasefusion._sources.options import resolve_gold
 from phasefusion._wording import encodable
@@ -80,8 +80,10 @@ def load_questions(
         Naming the file, the line and the question.
     FileNotFoundError
         If the question file itself is not there.
+    UsageError
+        If `path` is no path.
     """
-    path = Path(path)
+    path = path_of("path", path, "a question file")
     root = path.parent if video_root is None else Path(video_root)
     benchmark = _benchmark(path)
     if benchmark is not None:
@@ -156,44 +158,34 @@ def _objects(path: Path, data: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 def _csv_rows(
     path: Path, lines: Iterable[str], delimiter: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    reader = csv.DictReader(lines, delimiter=delimiter, strict=True)
-    begun = 1
-    try:
-        columns = list(reader.fieldnames or ())
-    except csv.Error as error:
-        text = files.torn(path, begun, reader.reader.line_num, str(error))
-        raise DatasetError(text) from None
+    rows = files.separated(path, lines, delimiter)
+    _, columns = next(rows, (0, ()))
     if len(set(columns)) != len(columns):
-        raise DatasetError(f"{path}, line 1: a column name occurs twice: {columns}")
-    if len(columns) == 1:
-        files.check_separator(path, columns[0], delimiter)
+        raise DatasetError(
+            f"{path}, line 1: a column name occurs twice: {list(columns)}"
+        )
     option_columns = _option_columns(columns)
-    begun = reader.line_num + 1
-    try:
-        for raw in reader:
-            where = f"{path}, line {reader.line_num}"
-            if None in raw or None in raw.values():
-                raise DatasetError(
-                    f"{where}: has another number of cells than the header, which "
-                    f"has {len(columns)}"
-                )
-            row: dict[str, Any] = {
-                name: cell
-                for name, cell in raw.items()
-                if name not in option_columns and (cell != "" or name in _FIELDS)
-            }
-            if option_columns:
-                cells = [raw[name] for name in option_columns]
-                while cells and cells[-1] == "":
-                    cells.pop()
-                row["options"] = cells
-            elif "options" in row:
-                row["options"] = _option_list(row["options"], where)
-            begun = reader.line_num + 1
-            yield where, row
-    except csv.Error as error:
-        text = files.torn(path, begun, reader.reader.line_num, str(error))
-        raise DatasetError(text) from None
+    for line, cells in rows:
+        where = f"{path}, line {line}"
+        if len(cells) != len(columns):
+            raise DatasetError(
+                f"{where}: has another number of cells than the header, which has "
+                f"{len(columns)}"
+            )
+        raw = dict(zip(columns, cells, strict=True))
+        row: dict[str, Any] = {
+            name: cell
+            for name, cell in raw.items()
+            if name not in option_columns and (cell != "" or name in _FIELDS)
+        }
+        if option_columns:
+            options = [raw[name] for name in option_columns]
+            while options and options[-1] == "":
+                options.pop()
+            row["options"] = options
+        elif "options" in row:
+            row["options"] = _option_list(row["options"], where)
+        yield where, row
 
 
 def _option_columns(columns: Sequence[str]) -> list[str]:

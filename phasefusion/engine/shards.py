@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from phasefusion._checks import warn
 from phasefusion._devices import LOCAL_RANKS
+from phasefusion._paths import path_of, run_path
 from phasefusion._random import fnv1a64
 from phasefusion._wording import counted
 from phasefusion.datasets import Item
@@ -290,7 +291,8 @@ def merge_shards(
         If questions have no pass, or fewer than others: as with a limit, or of shards
         that are not finished.
     """
-    paths, out = [Path(folder) for folder in folders], Path(out)
+    paths = [run_path("folder", folder) for folder in folders]
+    out = path_of("out", out, "the folder of the run")
     runs = [read_run(path) for path in paths]
     shards = [_shard_of(path, run) for path, run in zip(paths, runs, strict=True)]
     _check_complete(paths, shards)

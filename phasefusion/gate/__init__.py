@@ -196,7 +196,8 @@ def gate(
         share no item, or were not measured in the same way and the rules do not allow
         it.
     UsageError
-        If the rules are not what they must be.
+        If the rules are not what they must be, or `baseline` or `candidate` is neither
+        a run nor a path.
 
     Examples
     --------
@@ -215,8 +216,8 @@ def gate(
         rules = Rules()
     elif not isinstance(rules, Rules):
         rules = Rules.read(rules)
-    old = measure_run(baseline, cluster=rules.cluster)
-    new = measure_run(candidate, cluster=rules.cluster)
+    old = measure_run(baseline, cluster=rules.cluster, name="baseline")
+    new = measure_run(candidate, cluster=rules.cluster, name="candidate")
     _measured(old, new, rules)
     shared, left_out, notices = _shared(old, new, rules)
     checks, n_complete = _checks(old, new, shared, rules)

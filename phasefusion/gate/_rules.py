@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from phasefusion._comparable import Topic, check_topics
 from phasefusion._measures import MEASURES, Measure
+from phasefusion._paths import path_of
 from phasefusion.errors import UsageError
 
 _CLUSTERS = ("video", "question")
@@ -122,7 +123,7 @@ class Rules:
             If it cannot be read or is not TOML, a key is not known or a value is not
             what it must be; names the file and the key.
         """
-        path = Path(path)
+        path = path_of("path", path, "a TOML file of rules")
         try:
             given = tomllib.loads(path.read_text("utf-8-sig"))
         except OSError as error:

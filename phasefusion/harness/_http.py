@@ -69,8 +69,8 @@ class Endpoint:
     sleep : callable
         For tests.
     contact : Contact
-        Of all requests: until there is one, a server that is not there is not waited
-        for.
+        Of all requests: until there is one, a server that is not there is asked once
+        more, and then not waited for.
     """
 
     base_url: str
@@ -136,8 +136,9 @@ class Endpoint:
             If the server refuses this request as such (status 400, 413 or 422).
         ScoringError
             If it cannot be reached, refuses for another reason, or does not answer in
-            JSON, after all tries; at once if nothing answers at an address that never
-            did: a closed port, a host that does not exist, https where there is none.
+            JSON, after all tries; after the second if nothing answers at an address
+            that never did: a closed port, a host that does not exist, https where there
+            is none or whose certificate is not trusted.
         """
         data = json.dumps(body).encode()
         for tried in range(self.retries + 1):
@@ -155,7 +156,8 @@ class Endpoint:
                 wait_s = wait_s if asked_s is None else min(asked_s, _MAX_WAIT_S)
             except (OSError, http.client.HTTPException) as error:
                 problem = f"{self.shown}/{path}: {_reason(error)}"
-                if not self.contact.is_made and _is_nobody(error):
+                is_last = tried >= min(self.retries, 1)  # a server may be restarting
+                if is_last and not self.contact.is_made and _is_nobody(error):
                     raise ScoringError(
                         self._clean(
                             f"{problem}. Nothing has answered at that address yet: see "
@@ -229,8 +231,13 @@ def _said(text: bytes) -> str:
     return shown if len(shown) <= _MAX_SAID else shown[: _MAX_SAID - 3] + "..."
 
 
+def _cause(error: BaseException) -> object:
+    """Return what is inside a URLError; other errors may have a reason that is text."""
+    return error.reason if isinstance(error, urllib.error.URLError) else error
+
+
 def _reason(error: BaseException) -> str:
-    inner = getattr(error, "reason", error)
+    inner = _cause(error)
     if isinstance(inner, TimeoutError | socket.timeout):
         return "no answer within the time limit"
     return f"{type(inner).__name__}: {inner}" if str(inner) else type(inner).__name__
@@ -238,10 +245,12 @@ def _reason(error: BaseException) -> str:
 
 def _is_nobody(error: BaseException) -> bool:
     """Whether another try would find the address as it is: nobody serves there."""
-    inner = getattr(error, "reason", error)
+    inner = _cause(error)
     if isinstance(inner, socket.gaierror):
         return inner.errno != socket.EAI_AGAIN
-    return isinstance(inner, ConnectionRefusedError | ssl.SSLError)
+    if getattr(inner, "reason", None) == "WRONG_VERSION_NUMBER":
+        return True  # what answers speaks no TLS
+    return isinstance(inner, ConnectionRefusedError | ssl.SSLCertVerificationError)
 
 
 def _retry_after_s(value: str | None) -> float | None:

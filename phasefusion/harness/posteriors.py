@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._probabilities import excess
 from phasefusion._runner import one_phase
 from phasefusion._scorer_checks import check_scores
 from phasefusion.errors import RecordError, ScoringError, UsageError
@@ -196,7 +197,7 @@ class CachedScorer:
         for s, m in np.ndindex(shape[:2]):
             found = None if clip.missing[s].any() else self._cache.get(keys[s][m])
             if found is not None and found[0].shape == shape[2:]:
-                kept.enter(s, m, *found)
+                _enter(kept, s, m, *found)
                 left[s, m] = False
         if left.all():
             self._ask(clip, question, options, kept, keys, range(shape[0]), left)
@@ -228,7 +229,7 @@ class CachedScorer:
             for i, m in enumerate(columns):
                 note = scores.pass_notes.get((p, i), "")
                 values, mass = scores.logprobs[p, i], float(scores.option_mass[p, i])
-                kept.enter(s, m, values, mass, note)
+                _enter(kept, s, m, values, mass, note)
                 if scores.valid[p, i]:
                     self._cache.put(keys[s][m], values, mass, note)
 
@@ -251,6 +252,19 @@ class CachedScorer:
         }
         text = orjson.dumps(facts, option=orjson.OPT_SORT_KEYS)
         return hashlib.sha256(text).hexdigest()
+
+
+def _enter(
+    kept: Gathered,
+    s: int,
+    m: int,
+    values: NDArray[np.float64],
+    mass: float,
+    note: str,
+) -> None:
+    """Enter a pass; what it adds up to was checked when the scorer returned it."""
+    is_bounded = excess(values) is not None
+    kept.enter(s, m, values, mass, note, is_bounded=is_bounded)
 
 
 def _as_scores(

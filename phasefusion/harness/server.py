@@ -50,6 +50,9 @@ Images: TypeAlias = Literal["png", "jpeg"]
 Send: TypeAlias = Literal["images", "video"]
 Timestamps: TypeAlias = Literal["none", "text"]
 Reask: TypeAlias = Literal["logit_bias", "prompt_logprobs"]
+#: Log-probabilities as shown, the mass that is certain, a note, and whether a letter
+#: that is not known was entered with the most that it can have.
+_Asked: TypeAlias = tuple[NDArray[np.float64], float, str, bool]
 
 _BIAS = 100
 _JPEG_QUALITY = 95
@@ -106,8 +109,8 @@ class OpenAIScorer:
         Of one try.
     retries : int, default 5
         Further tries after a failed connection, a timeout, or status 408, 409, 425,
-        429 or 5xx, with growing pauses or those that the server asks for. None where
-        nobody is at an address that never answered.
+        429 or 5xx, with growing pauses or those that the server asks for. One at most
+        where nobody is at an address that never answered.
     backoff_s : float, default 1
         The first of these pauses.
     extra_body : mapping, optional
@@ -229,7 +232,8 @@ class OpenAIScorer:
                 shown = tuple(clean.texts[k] for k in order)
                 passes.append(_Pass(s, m, shown, media))
         for one, found in zip(passes, self._ask_all(text, passes), strict=True):
-            made.enter_shown(one.s, one.m, *found)
+            values, mass, note, is_bounded = found
+            made.enter_shown(one.s, one.m, values, mass, note, is_bounded=is_bounded)
         return made.scores(clean.first)
 
     def frame_size(
@@ -287,12 +291,10 @@ class OpenAIScorer:
 
     # Requests
 
-    def _ask_all(
-        self, question: str, passes: Sequence[_Pass]
-    ) -> list[tuple[NDArray[np.float64], float, str]]:
+    def _ask_all(self, question: str, passes: Sequence[_Pass]) -> list[_Asked]:
         failed = threading.Event()
 
-        def ask(one: _Pass) -> tuple[NDArray[np.float64], float, str]:
+        def ask(one: _Pass) -> _Asked:
             if failed.is_set():
                 raise ScoringError("not asked, because another request failed")
             try:
@@ -309,8 +311,8 @@ class OpenAIScorer:
                 failed.set()
                 raise
 
-    def _ask(self, question: str, one: _Pass) -> tuple[NDArray[np.float64], float, str]:
-        """Log-probabilities as shown, the mass that is certain, and a note."""
+    def _ask(self, question: str, one: _Pass) -> _Asked:
+        """Ask one pass, and once more for letters that the server does not name."""
         n_options = len(one.shown)
         body = self._body(question, one)
         try:
@@ -319,7 +321,8 @@ class OpenAIScorer:
             with self._lock:
                 if not self._succeeded:
                     raise
-            return np.full(n_options, np.nan), np.nan, f"refused: {error}"
+            why = f"refused: {error}"
+            return np.full(n_options, np.nan), np.nan, why, False
         found = read_answer_position(response, n_options, self._top_logprobs)
         with self._lock:
             self._succeeded = True
@@ -327,8 +330,9 @@ class OpenAIScorer:
         if found.missing.any() and self._reask is not None:
             again, refused = self._asked_again(body, found)
             values = np.where(found.missing, again, values)
+        is_bounded = bool(np.isnan(values).any())
         values, mass, note = entered(values, found)
-        return values, mass, "; ".join(filter(None, (note, refused)))
+        return values, mass, "; ".join(filter(None, (note, refused))), is_bounded
 
     def _body(self, question: str, one: _Pass) -> dict[str, Any]:
         messages: list[dict[str, Any]] = []

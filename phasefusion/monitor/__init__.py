@@ -23,6 +23,7 @@ from phasefusion._comparable import (
     sampling_differs,
 )
 from phasefusion._measures import MEASURES, Measure, RunMeasures, measure_run
+from phasefusion._paths import path_of
 from phasefusion._results import Result
 from phasefusion.errors import HistoryError, RecordError, UsageError
 from phasefusion.monitor._history import (
@@ -127,7 +128,7 @@ def add(
     when = in_utc(at)
     topics = check_topics(allow, "allow")
     batch = _batch(measure_run(run, cluster=cluster), when)
-    path = Path(history)
+    path = path_of("history", history, "the file of the history")
     with opened(path, make=True) as connection, writing(connection):
         there = read(connection, path)
         if there:
@@ -204,7 +205,7 @@ def batches(history: str | Path) -> list[Batch]:
     HistoryError
         If there is none, or it is damaged or something else.
     """
-    path = Path(history)
+    path = path_of("history", history, "the file of the history")
     with opened(path, make=False) as connection:
         return read(connection, path)
 

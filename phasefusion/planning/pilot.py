@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._paths import run_path
 from phasefusion._results import Result
 from phasefusion._wording import counted
 from phasefusion.errors import RecordError, StatisticsError
@@ -306,11 +307,13 @@ def pilot(
         If its files are damaged or hold no pass.
     StatisticsError
         If no run is given.
+    UsageError
+        If one of `runs` is neither a run nor a path.
     """
     check_choice(cluster, CLUSTERS, "cluster")
     if not runs:
         raise StatisticsError("give at least one run")
-    folders = [Path(getattr(run, "path", run)) for run in runs]
+    folders = [run_path("run", run) for run in runs]
     tables = [_table(folder) for folder in folders]
     items = [info for table in tables for info in table.items]
     chosen = choose_cluster(items, cluster)

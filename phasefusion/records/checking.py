@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from phasefusion._paths import path_of
 from phasefusion._results import Result
 from phasefusion.errors import RecordError
 from phasefusion.progress import Advance, Listener, follow
@@ -129,6 +130,8 @@ def check(
     ------
     FileNotFoundError
         If there is no such folder or file.
+    UsageError
+        If one of `paths` is no path.
 
     Examples
     --------
@@ -143,10 +146,12 @@ def check(
     'benchmark'
     """
     found = _Found(limit)
-    sizes = [_size_mb(Path(path)) for path in paths]
+    kind = "a run folder, or a file of passes"
+    there = [path_of("path", path, kind) for path in paths]
+    sizes = [_size_mb(path) for path in there]
     total = sum(sizes)
     with follow(total, 0, progress if total else False, unit="MB") as advance:
-        for path, size_mb in zip(map(Path, paths), sizes, strict=True):
+        for path, size_mb in zip(there, sizes, strict=True):
             _check_one(path, found, _Steps(advance, path.name, size_mb))
     return CheckResult(
         tuple(found.kept),

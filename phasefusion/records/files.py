@@ -76,6 +76,8 @@ def read_run(folder: str | Path) -> dict[str, Any]:
     RecordError
         If a file is given in place of a folder, or ``run.json`` is not what this
         version writes.
+    UsageError
+        If `folder` is no path.
     """
     path = path_of("folder", folder, "a run folder") / RUN_FILE
     try:

@@ -10,8 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 from phasefusion._checks import warn
 from phasefusion._file_hash import file_sha256
+from phasefusion._paths import path_of
 from phasefusion._results import Result
-from phasefusion._wording import counted, item_name
+from phasefusion._wording import by_number, counted, item_name
 from phasefusion.errors import RecordError, RecordWarning
 from phasefusion.records import _json
 from phasefusion.records.files import (
@@ -140,13 +141,17 @@ def merge(
         If a source is not there.
     RecordError
         If a line is no pass, `out` holds passes already, or cannot be written.
+    UsageError
+        If `out` or one of `sources` is no path.
 
     Warns
     -----
     RecordWarning
         If sources have passes of different files under the id of one video.
     """
-    paths, out = [Path(source) for source in sources], Path(out)
+    kind = "a run folder, or a file of passes"
+    paths = [path_of("source", source, kind) for source in sources]
+    out = path_of("out", out, kind)
     if len(paths) < 2:
         raise RecordError("there is nothing to merge: give two or more runs")
     target = out if out.suffix == ".jsonl" else out / PASSES_FILE
@@ -264,7 +269,7 @@ class _Index:
             more = ", ..." if len(names) > _SHOWN else ""
             warn(
                 f"{out}: {counted(len(names), 'video')} "
-                f"{'is' if len(names) == 1 else 'are'} of another file in one source "
+                f"{by_number(len(names), 'is', 'are')} of another file in one source "
                 f"than in another: {', '.join(names[:_SHOWN])}{more}; phasefusion "
                 "records check names the lines",
                 RecordWarning,

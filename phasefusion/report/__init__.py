@@ -12,7 +12,7 @@ import orjson
 
 from phasefusion._checks import warn
 from phasefusion._install import remedy
-from phasefusion._paths import path_of
+from phasefusion._paths import path_of, run_path
 from phasefusion._results import plain_text
 from phasefusion._whole import replace_file, replace_text
 from phasefusion._wording import counted, unwritten
@@ -94,7 +94,7 @@ class Report:
         RecordError
             If they cannot be written.
         """
-        folder = Path(folder)
+        folder = path_of("folder", folder, "a folder")
         paths = folder / JSON_FILE, folder / MARKDOWN_FILE
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -125,7 +125,7 @@ class Report:
         """
         from phasefusion.report.html import write_html
 
-        where = path_of("run", getattr(run, "path", run), "a Run, or a run folder")
+        where = run_path("run", run)
         if where.suffix == ".html" and not where.exists():
             raise UsageError(
                 f"{where}: save_html takes the run first, whose frames it shows, and "
@@ -187,6 +187,8 @@ def report(run: Any, *, against: Any = None) -> Report:
         If there is no run.
     RecordError
         If its files are damaged, or hold no pass yet.
+    UsageError
+        If `run` or `against` is neither a run nor a path.
     """
     from phasefusion.report.environment import against as compare_with
     from phasefusion.report.summary import timing
@@ -200,8 +202,7 @@ def report(run: Any, *, against: Any = None) -> Report:
 
 
 def _refuse_itself(run: Any, against: Any) -> None:
-    one, other = (path_of("against", getattr(r, "path", r)) for r in (run, against))
-    if one.resolve() == other.resolve():
+    if run_path("run", run).resolve() == run_path("against", against).resolve():
         raise UsageError("against is the run itself, of which nothing differs")
 
 
@@ -209,7 +210,7 @@ def _read(run: Any) -> tuple[dict[str, Any], Passes, dict[str, Any]]:
     """Return what describes a run, its passes and its numbers."""
     from phasefusion.report.table import build
 
-    folder = path_of("run", getattr(run, "path", run), "a Run, or a run folder")
+    folder = run_path("run", run)
     described = described_run(folder)
     passes = read_passes(folder)
     if not len(passes):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from phasefusion._wording import counted
+from phasefusion._wording import by_number, counted
 from phasefusion.records import Passes
 from phasefusion.report._rows import rows_with
 from phasefusion.report.figures.stability import stability_of
@@ -182,7 +182,7 @@ def sentences(anchors: Mapping[str, Any] | None) -> list[str]:
     )
     if short:
         found.append(
-            f"{short} of the windows {'has' if short == 1 else 'have'} fewer frames "
+            f"{short} of the windows {by_number(short, 'has', 'have')} fewer frames "
             "than the phases show together, so that some are shown again: a longer "
             "window (--window) or a smaller budget would not."
         )

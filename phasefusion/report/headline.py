@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from phasefusion._wording import counted
+from phasefusion._wording import by_number, counted
 from phasefusion.records.files import IMPORTED, RECORDED
 from phasefusion.report.anchors import sentences as anchors_sentences
 from phasefusion.report.figures.stableeval import sentences as stableeval_sentences
@@ -199,10 +199,10 @@ def _one_option(items: Mapping[str, Any]) -> str:
     n = items["one_option"]
     if not n:
         return ""
-    have = "question has" if n == 1 else "questions have"
+    have = by_number(n, "question has", "questions have")
     return (
         f"{n} {have} one option: any answer is right, so every rate leaves "
-        f"{'it' if n == 1 else 'them'} out."
+        f"{by_number(n, 'it', 'them')} out."
     )
 
 
@@ -214,7 +214,7 @@ def _few_left(items: Mapping[str, Any]) -> str:
     left = items["with_passes"] - len(items["dropped"])
     if not lacking or 2 * left >= items["with_passes"]:
         return ""
-    lack = "lacks one that is" if lacking == 1 else "lack one or more that are"
+    lack = by_number(lacking, "lacks one that is", "lack one or more that are")
     return (
         f"Only {left} of {items['with_passes']} questions have every pass, and the "
         f"comparisons of arms rest on them alone; {lacking} {lack} missing."

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from phasefusion._wording import counted
+from phasefusion._wording import by_number, counted
 
 #: Longest reason in a sentence.
 _MAX_REASON = 160
@@ -94,7 +94,7 @@ def missing_sentence(items: Mapping[str, Any]) -> str:
     n = items["missing_passes"]
     return (
         f"{n} of {counted(items['passes'], 'pass', 'passes')} "
-        f"{'is' if n == 1 else 'are'} missing: {said}"
+        f"{by_number(n, 'is', 'are')} missing: {said}"
     )
 
 
@@ -116,11 +116,11 @@ def incomplete_sentence(items: Mapping[str, Any]) -> str:
     answered = sum(one["answered"] for one in found)
     saw = "and saw what is left"
     if not answered:
-        saw = f"and {'it has' if n == 1 else 'they have'} no answer"
+        saw = f"and {by_number(n, 'it has', 'they have')} no answer"
     elif answered < n:
         saw = f"and {answered} of them saw what is left"
     return (
-        f"{counted(n, 'question')} {'is' if n == 1 else 'are'} about "
+        f"{counted(n, 'question')} {by_number(n, 'is', 'are')} about "
         f"{counted(len(found), 'video')} of which a part is lost, {saw}: "
         f"{found[0]['video']}: {found[0]['reason']}."
     )

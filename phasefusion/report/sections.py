@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from phasefusion._wording import counted
 from phasefusion.report.scored import MANY_TIES
 from phasefusion.stats._answers import half_up
 
@@ -407,9 +408,8 @@ def _configurations(values: Mapping[str, Any]) -> str:
     arm = values["configuration_arm"]
     of = "" if arm in ("phases", "single") else f" of {arm}"
     return (
-        f"{values['configurations']} configurations ({phases} "
-        f"{'phase' if phases == 1 else 'phases'} x {orders} option "
-        f"{'order' if orders == 1 else 'orders'}, {which}){of}"
+        f"{values['configurations']} configurations ("
+        f"{counted(phases, 'phase')} x {counted(orders, 'option order')}, {which}){of}"
     )
 
 

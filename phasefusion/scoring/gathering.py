@@ -41,6 +41,8 @@ class Gathered:
     notes : list of str
         On all passes.
     pass_notes : dict of (int, int) to str
+    bounded : set of (int, int)
+        Passes with an option that was entered with the most that it can have.
     """
 
     logprobs: NDArray[np.float64]
@@ -48,6 +50,7 @@ class Gathered:
     orders: NDArray[np.int64]
     notes: list[str] = field(default_factory=list)
     pass_notes: dict[tuple[int, int], str] = field(default_factory=dict)
+    bounded: set[tuple[int, int]] = field(default_factory=set)
 
     @classmethod
     def begin(cls, clip: Clip, orders: NDArray[np.int64]) -> Gathered:
@@ -65,9 +68,18 @@ class Gathered:
                 yield s
 
     def enter(
-        self, s: int, m: int, values: NDArray[np.float64], mass: float, note: str = ""
+        self,
+        s: int,
+        m: int,
+        values: NDArray[np.float64],
+        mass: float,
+        note: str = "",
+        *,
+        is_bounded: bool = False,
     ) -> None:
         """Enter a pass, its values in content space."""
+        if is_bounded:
+            self.bounded.add((s, m))
         self.logprobs[s, m] = values
         self.mass[s, m] = mass
         notes = [self.pass_notes.get((s, m), ""), note]
@@ -75,12 +87,19 @@ class Gathered:
             self.pass_notes[s, m] = "; ".join(filter(None, notes))
 
     def enter_shown(
-        self, s: int, m: int, values: NDArray[np.float64], mass: float, note: str = ""
+        self,
+        s: int,
+        m: int,
+        values: NDArray[np.float64],
+        mass: float,
+        note: str = "",
+        *,
+        is_bounded: bool = False,
     ) -> None:
         """Enter a pass, its values in the order in which options were shown."""
         content = np.empty(len(values))
         content[self.orders[m]] = values
-        self.enter(s, m, content, mass, note)
+        self.enter(s, m, content, mass, note, is_bounded=is_bounded)
 
     def scores(self, first: Sequence[int] | None = None) -> OptionScores:
         """Return all, repeated options merged onto the first of equal text."""
@@ -94,4 +113,5 @@ class Gathered:
             "letter",
             tuple(self.notes),
             self.pass_notes,
+            self.bounded,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -54,11 +54,15 @@ class OptionScores(Result):
     pass_notes : mapping of (int, int) to str
         The same of single passes, by phase and order, such as why one is invalid. They
         are kept with the pass, so none may say where in the call it was.
+    bounded : collection of (int, int)
+        Passes, by phase and order, in which an option that is not known was entered
+        with the most that it can have. Their probabilities may add up to more than 1;
+        those of other passes of letters may not.
 
     Raises
     ------
     ScoringError
-        If the shapes do not fit together.
+        If the shapes do not fit together, or `bounded` names a pass that is none.
 
     Examples
     --------
@@ -75,6 +79,7 @@ class OptionScores(Result):
     kind: Kind = "letter"
     notes: tuple[str, ...] = ()
     pass_notes: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    bounded: Collection[tuple[int, int]] = ()
 
     def __post_init__(self) -> None:
         orders = validate(self.orders).copy()
@@ -92,6 +97,14 @@ class OptionScores(Result):
                 f"option_mass has shape {mass.shape}; it must be (S, M) = "
                 f"{logprobs.shape[:2]}"
             )
+        bounded = frozenset(self.bounded)
+        strange = bounded - set(np.ndindex(mass.shape))
+        if strange:
+            raise ScoringError(
+                f"bounded names the pass {min(strange)}; scores of shape {mass.shape} "
+                "(S, M) have none"
+            )
+        object.__setattr__(self, "bounded", bounded)
         for name, value in (
             ("logprobs", logprobs),
             ("option_mass", mass),
@@ -230,8 +243,9 @@ class Scorer(Protocol):
             `OptionScores`, texts that a model wrote, or natural log-probabilities
             alone: entry ``[s, m, k]`` belongs to the option that was given as number
             ``k``, wherever order ``m`` shows it. Of these alone, the option mass is the
-            sum of their exponentials over the options, and a row of NaN is an invalid
-            pass.
+            sum of their exponentials over the options, at most 1, and a row of NaN is
+            an invalid pass. Scores of option texts, which may add up to more, are
+            `OptionScores` with ``kind="text"`` or ``"text-normalised"``.
         """
         ...
 

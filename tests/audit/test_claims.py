@@ -153,6 +153,8 @@ def test_ids_are_unique(claims_file):
 
 def test_bad_arguments(claims_file, tmp_path):
     path = claims_file(GOOD)
+    with pytest.raises(UsageError, match=r"runs.'main'. is None; it must be a Run"):
+        audit(path, {"main": None})
     with pytest.raises(UsageError, match="names no run 'man': did you mean 'main'"):
         audit(path, {"man": tmp_path})
     with pytest.raises(FileNotFoundError):

@@ -83,7 +83,7 @@ def test_bad_use_is_said_in_a_line(call, runs):
     assert "give either --markdown or --json" in err
     code, _, err = call("compare", *runs, "--margin", 0)
     assert code == 2
-    assert "margin must be in" in err
+    assert "--margin is 0; it is in percent" in " ".join(err.split())
 
 
 def test_help_has_examples(call):

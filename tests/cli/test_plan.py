@@ -221,6 +221,19 @@ def test_goals_take_what_they_need_from_a_pilot(call, run):
         (["auroc", "--auroc", 0.8], "give --auroc and --positive, or --from RUN"),
         (["auroc", "--auroc", 0.8, "--positive", 5], "give either --half-width or"),
         (["risk", "--risk", 30], "certified only by mistake"),
+        (
+            ["equivalence", "--discordance", 9, "--margin", 100],
+            "--margin is 100; it is in percent, above 0, below 100",
+        ),
+        (["equivalence", "--discordance", 9, "--difference", 300], "--difference is"),
+        (["interval", "--rate", 60, "--half-width", 50], "above 0, below 50"),
+        (["interval", "--rate", 60, "--half-width", "nan"], "--half-width is nan"),
+        (["floor", "--upper", 100], "--upper is 100; it is in percent, above 0"),
+        (["floor", "--n", 9, "--flip-rate", 187], "--flip-rate is 187; it is in"),
+        (
+            ["auroc", "--auroc", 0.8, "--positive", 0, "--n", 90],
+            "--positive is 0; it is in percent, above 0, below 100",
+        ),
     ],
 )
 def test_bad_use_is_said_in_a_line(call, words, message):

@@ -386,3 +386,15 @@ def test_not_utf8(folder):
 def test_missing_question_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         load_questions(tmp_path / "none.jsonl")
+
+
+def test_a_cell_may_be_as_long_as_for_the_other_readers(folder):
+    """Subtitles that are written out in a cell, of more than 131072 characters."""
+    text = "WEBVTT\n\n00:00.000 --> 00:01.000\n" + "word " * 40_000
+    path = folder / "set.csv"
+    path.write_text(
+        "question_id,video,question,A,B,answer,subtitles\n"
+        f'q1,clip.mp4,What?,a cat,a dog,1,"{text}"\n'
+    )
+    (item,) = load_questions(path)
+    assert item.subtitles.text == text

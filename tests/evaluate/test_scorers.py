@@ -107,6 +107,34 @@ def test_rounding_and_texts_may_take_a_sum_above_1(questions, tmp_path):
     assert len(list(iter_passes(tmp_path / "texts"))) == 2
 
 
+@pytest.mark.parametrize("is_bounded", [False, True])
+def test_a_note_does_not_excuse_a_sum_above_1(questions, tmp_path, is_bounded):
+    """A bound that was entered for an unknown option does."""
+
+    def noted(x):
+        found = OptionScores(
+            np.full(x.shape, -0.1),
+            np.ones(x.shape[:2]),
+            x.orders,
+            pass_notes={(0, 0): "frame 3 was decoded with damage"},
+            bounded=[(0, 0)] if is_bounded else [],
+        )
+        assert found.bounded == ({(0, 0)} if is_bounded else set())
+        return found
+
+    if is_bounded:
+        run(questions, tmp_path, Changed(noted))
+        assert len(list(iter_passes(tmp_path))) == 2
+        return
+    with pytest.raises(ScoringError, match=r'add up to 1\.8.*kind="text"'):
+        run(questions, tmp_path, Changed(noted))
+
+
+def test_a_bounded_pass_is_one_of_the_passes():
+    with pytest.raises(ScoringError, match=r"bounded names the pass \(1, 0\)"):
+        OptionScores([[[-1.0, -1.0]]], [[0.7]], [[0, 1]], bounded=[(0, 0), (1, 0)])
+
+
 def test_complex_scores_are_refused():
     with pytest.raises(ScoringError, match="must be real, not complex"):
         OptionScores(np.zeros((1, 1, 2), complex), [[1.0]], [[0, 1]])
@@ -154,7 +182,8 @@ def test_a_row_of_nan_alone_is_an_invalid_pass(questions, tmp_path):
             lambda x: np.full(x.shape, -0.01),
             "Changed.score returned log-probabilities of one pass whose probabilities "
             "add up to 1.9801, more than 1; unnormalised scores need a log-softmax "
-            "first",
+            "first. Scores of the texts of options may add up to more: return "
+            'OptionScores(..., kind="text"), or "text-normalised" of means per token',
         ),
         (
             lambda x: OptionScores(x.logprobs - 1, x.option_mass + 1, x.orders),

@@ -1,8 +1,9 @@
-"""Servers that are not there: said at once, or waited for where one answered before."""
+"""Servers that are not there: said soon, or waited for where one answered before."""
 
 from __future__ import annotations
 
 import socket
+import ssl
 import time
 from dataclasses import replace
 
@@ -33,23 +34,50 @@ def refused_at(url, **options):
     return str(caught.value), waits
 
 
-def test_nobody_there_is_said_at_once(serve):
+def test_nobody_there_is_said_after_a_second_try(serve):
     url = f"http://127.0.0.1:{closed_port()}/v1"
     said, waits = refused_at(url)
-    assert waits == []
+    assert len(waits) == 1
+    assert refused_at(url, retries=0)[1] == []
     assert url in said
     assert "Refused" in said
     assert "see that the server is running" in said
     secure = serve(constant({})).url.replace("http:", "https:")
     said, waits = refused_at(secure)
-    assert waits == []
+    assert len(waits) == 1
     assert "SSL" in said
+    assert "see that the server is running" in said
+
+
+def test_a_server_that_is_back_at_the_second_try(serve):
+    """As when a worker starts in the second in which a server restarts."""
+    server = serve(constant({"id": 1}))
+    closed = f"http://127.0.0.1:{closed_port()}/v1"
+    endpoint = _http.Endpoint(
+        closed, sleep=lambda s: object.__setattr__(endpoint, "base_url", server.url)
+    )
+    assert endpoint.post("x", {}) == {"id": 1}
 
 
 @pytest.mark.parametrize(
-    ("code", "n_waits"), [(socket.EAI_NONAME, 0), (socket.EAI_AGAIN, 5)]
+    ("error", "n_waits"),
+    [
+        (ssl.SSLEOFError(8, "EOF occurred in violation of protocol"), 5),
+        (ssl.SSLCertVerificationError(1, "certificate verify failed"), 1),
+    ],
 )
-def test_an_unknown_host_is_said_at_once(monkeypatch, code, n_waits):
+def test_a_proxy_that_restarts_is_waited_for(monkeypatch, error, n_waits):
+    def fail(*args, **options):
+        raise error
+
+    monkeypatch.setattr(socket, "create_connection", fail)
+    assert len(refused_at("https://127.0.0.1:1/v1")[1]) == n_waits
+
+
+@pytest.mark.parametrize(
+    ("code", "n_waits"), [(socket.EAI_NONAME, 1), (socket.EAI_AGAIN, 5)]
+)
+def test_an_unknown_host_is_said_soon(monkeypatch, code, n_waits):
     def fail(*args, **options):
         raise socket.gaierror(code, "no such host")
 
@@ -76,9 +104,9 @@ def test_who_answered_before_is_waited_for(serve, status):
     assert len(waits) == 3
 
 
-def test_a_run_without_a_server_ends_at_once(clip):
-    scorer = pf.OpenAIScorer(f"http://127.0.0.1:{closed_port()}/v1", "m")
+def test_a_run_without_a_server_ends_soon(clip):
+    scorer = pf.OpenAIScorer(f"http://127.0.0.1:{closed_port()}/v1", "m", backoff_s=0.2)
     begun = time.monotonic()
     with pytest.raises(ScoringError, match="see that the server is running"):
         scorer.score(clip, "?", OPTIONS)
-    assert time.monotonic() - begun < 1.0  # the first pause alone is longer
+    assert time.monotonic() - begun < 1.0  # six tries take more than six seconds

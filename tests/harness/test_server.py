@@ -27,6 +27,7 @@ def test_both_forms_of_a_letter_and_content_order(serve, clip):
     np.testing.assert_allclose(np.exp(scores.logprobs[0, 1]), [0.2, 0.05, 0.6])
     np.testing.assert_allclose(scores.option_mass, 0.85)
     assert scores.pass_notes == {}
+    assert scores.bounded == set()
 
 
 def test_what_is_sent(serve, clip):
@@ -88,6 +89,7 @@ def test_a_video_of_jpeg_frames(serve, clip):
 def test_a_letter_that_is_not_named_is_bounded_not_impossible(serve, clip):
     server = serve(constant(named(A=0.6, The=0.2, B=0.1, It=0.04)))
     scores = scorer_of(server, top_logprobs=4).score(clip, "?", OPTIONS)
+    assert scores.bounded == {(s, 0) for s in range(len(scores.logprobs))}
     np.testing.assert_allclose(np.exp(scores.logprobs[0, 0]), [0.6, 0.1, 0.06])
     np.testing.assert_allclose(scores.option_mass, 0.7)
     note = scores.pass_notes[0, 0]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
-from dataclasses import replace
 
 import pytest
 from harness_clips import make_clip
@@ -95,71 +93,6 @@ def test_time_limit(serve):
     with pytest.raises(ScoringError, match="no answer within the time limit"):
         endpoint.post("x", {})
     over.set()
-
-
-def closed_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-def refused_at(url, **options):
-    waits = []
-    endpoint = _http.Endpoint(url, sleep=waits.append, **options)
-    with pytest.raises(ScoringError) as caught:
-        endpoint.post("x", {})
-    return str(caught.value), waits
-
-
-def test_nobody_there_is_said_at_once(serve):
-    url = f"http://127.0.0.1:{closed_port()}/v1"
-    said, waits = refused_at(url)
-    assert waits == []
-    assert url in said
-    assert "Refused" in said
-    assert "see that the server is running" in said
-    secure = serve(constant({})).url.replace("http:", "https:")
-    said, waits = refused_at(secure)
-    assert waits == []
-    assert "SSL" in said
-
-
-@pytest.mark.parametrize(
-    ("code", "n_waits"), [(socket.EAI_NONAME, 0), (socket.EAI_AGAIN, 5)]
-)
-def test_an_unknown_host_is_said_at_once(monkeypatch, code, n_waits):
-    def fail(*args, **options):
-        raise socket.gaierror(code, "no such host")
-
-    monkeypatch.setattr(socket, "getaddrinfo", fail)
-    said, waits = refused_at("http://nowhere.invalid/v1")
-    assert len(waits) == n_waits
-    assert "no such host" in said
-
-
-@pytest.mark.parametrize("status", [200, 404])
-def test_who_answered_before_is_waited_for(serve, status):
-    server = serve(constant({"error": "no"}, status))
-    waits = []
-    endpoint = _http.Endpoint(server.url, retries=3, sleep=waits.append)
-    if status == 200:
-        endpoint.post("x", {})
-    else:
-        with pytest.raises(ScoringError, match="status 404"):
-            endpoint.post("x", {})
-    server.close()
-    other = replace(endpoint, base_url=server.url + "/")  # as for /tokenize
-    with pytest.raises(ScoringError, match=r"Refused.*tried 4 times"):
-        other.post("x", {})
-    assert len(waits) == 3
-
-
-def test_a_run_without_a_server_ends_at_once(clip):
-    scorer = pf.OpenAIScorer(f"http://127.0.0.1:{closed_port()}/v1", "m")
-    begun = time.monotonic()
-    with pytest.raises(ScoringError, match="see that the server is running"):
-        scorer.score(clip, "?", OPTIONS)
-    assert time.monotonic() - begun < 1.0  # the first pause alone is longer
 
 
 def test_requests_under_way_at_a_time(serve):

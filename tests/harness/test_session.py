@@ -20,6 +20,7 @@ from phasefusion.harness.knobs import Knobs
 from phasefusion.harness.posteriors import CachedScorer, PosteriorCache
 from phasefusion.harness.session import DOCS_FILE, Session
 from phasefusion.records import merge
+from phasefusion.scoring import OptionScores
 
 ITEMS = load_questions(tinyvlm.questions_path())[:4]
 
@@ -294,6 +295,22 @@ def test_cache_keeps_no_missing_pass(tmp_path):
     assert len(cache) == 0
     inner.broken = False
     assert cached(inner, cache).score(clip, "q", OPTIONS).valid.any()
+
+
+def test_a_cache_keeps_a_pass_that_adds_up_to_more_than_1(tmp_path):
+    """It was checked when it was scored, and is not refused when it comes back."""
+
+    class Bounded:
+        def score(self, clip, question, options, *, orders=None):
+            shape = (len(clip.frames), *np.shape(orders))
+            at = list(np.ndindex(shape[:2]))
+            content = np.full(shape, -0.9)
+            return OptionScores(content, np.full(shape[:2], 0.4), orders, bounded=at)
+
+    with_cache = cached(Bounded(), PosteriorCache(tmp_path / "p.db"))
+    for _ in range(2):
+        scores = with_cache.score(make_clip(), "q", OPTIONS)
+        assert scores.bounded == set(np.ndindex(scores.shape[:2]))
 
 
 def test_a_cache_that_is_none(tmp_path):

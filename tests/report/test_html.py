@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from html_runs import HOSTILE, add_saliency, run_with_questions
 
+import phasefusion as pf
 from phasefusion import tinyvlm
 from phasefusion._video_digest import video_digest
 from phasefusion.datasets import load_questions
@@ -138,6 +139,26 @@ def test_the_margin_is_that_of_the_answer_shown(page):
         else:
             assert item["margin"] >= 0
     assert n_others > 0
+
+
+def test_a_tie_of_the_mean_is_broken_as_in_the_arms(tmp_path):
+    """Options that rounding alone keeps apart are equal, so both answers are one."""
+    run_with_questions(tmp_path, n_items=4)
+    path = tmp_path / "passes.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    first, k = rows[0]["question_id"], rows[0]["n_options"]
+    seed = json.loads((tmp_path / "run.json").read_text())["settings"].get("seed", 0)
+    equal = np.full(k, np.log(1 / k))
+    chosen = int(pf.fuse(equal[None], item_id=first, seed=seed).answer)
+    equal[(chosen + 1) % k] += 2 * np.spacing(1.0)
+    for row in rows:
+        if row["question_id"] == first:
+            row["logprobs"] = equal[row["order"]].tolist()
+            row["answer"] = chosen
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    item = data_of(report(tmp_path).save_html(tmp_path))[1]["items"][0]
+    assert item["id"] == first
+    assert item["answer"] == item["pooled_answer"] == chosen
 
 
 @pytest.mark.parametrize("protocol", ["phasefusion", "quick", "stableeval"])

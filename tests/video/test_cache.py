@@ -249,7 +249,7 @@ def test_warnings_and_errors_are_those_of_a_decode(clip, cache):
         read_clip(path.parent, PhaseGrid(2), cache=cache)
     with pytest.raises((UsageError, VideoError), match="threads=0"):
         read_clip(clip("h264.mp4"), PhaseGrid(2), cache=cache, threads=0)
-    with pytest.raises((UsageError, VideoError), match="must be the path of a folder"):
+    with pytest.raises((UsageError, VideoError), match="must be a folder of frames"):
         read_clip(clip("h264.mp4"), PhaseGrid(2), cache="")
 
 
@@ -482,7 +482,7 @@ def test_content_is_hashed_once_and_again_when_it_changes(tmp_path, monkeypatch)
 def test_options_are_checked(max_bytes, tmp_path):
     with pytest.raises(UsageError, match="max_bytes="):
         FrameCache(tmp_path, max_bytes=max_bytes)
-    with pytest.raises(UsageError, match="cache="):
+    with pytest.raises(UsageError, match=r"cache is .., a str"):
         FrameCache("")
     assert "FrameCache(" in repr(FrameCache(tmp_path))
 

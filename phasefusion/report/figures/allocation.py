@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasefusion._wording import counted
+from phasefusion._wording import by_number, counted
 from phasefusion.protocols.stages import share_of_lowest
 from phasefusion.report.figures.study import Study
 from phasefusion.report.figures.table import FigureTable, clean, paired, points
@@ -70,10 +70,10 @@ def _strays(n: int) -> str:
     """Say what a run has that was made longer, when others became the lowest."""
     if not n:
         return ""
-    were = "was" if n == 1 else "were"
+    were = by_number(n, "was", "were")
     return (
         f" {counted(n, 'question')} {were} among the lowest before the run was made "
-        f"longer and {'is' if n == 1 else 'are'} no more: dense passes of such are "
+        f"longer and {by_number(n, 'is', 'are')} no more: dense passes of such are "
         "recorded, and left out of every figure here, their cost too."
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from phasefusion._wording import counted
+from phasefusion._wording import by_number, counted
 from phasefusion.report.figures.study import ArmPasses, Study
 from phasefusion.report.figures.table import FigureTable, clean
 from phasefusion.report.sections import UNDEFINED
@@ -52,7 +52,7 @@ def _unknown(study: Study) -> str:
         return ""
     return (
         f"{counted(n, 'question')} with passes of unknown frames "
-        f"{'is' if n == 1 else 'are'} left out of frames and units. "
+        f"{by_number(n, 'is', 'are')} left out of frames and units. "
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from phasefusion._wording import item_name
+from phasefusion._wording import by_number, item_name
 from phasefusion.fusion import fuse_items
 from phasefusion.report.figures.study import ArmPasses, Study
 from phasefusion.report.figures.table import FigureTable, clean, mean_rate, rate_of
@@ -336,7 +336,7 @@ def _split(answers: Sequence[int]) -> str:
         return f"all phases: {_letter(answers[0])}, but not in every order"
     parts = sorted(by_answer.items(), key=lambda pair: (-len(pair[1]), pair[1]))
     return ", ".join(
-        f"{'phase' if len(where) == 1 else 'phases'} "
+        f"{by_number(len(where), 'phase', 'phases')} "
         f"{' and '.join(map(str, where))}: {_letter(answer)}"
         for answer, where in parts
     )

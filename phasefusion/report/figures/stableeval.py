@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from phasefusion._wording import counted
+from phasefusion._wording import by_number, counted
 from phasefusion.report.figures.costs import costs
 from phasefusion.report.figures.defects import defects
 from phasefusion.report.figures.stability import (
@@ -66,8 +66,8 @@ def sentences(
         n_drop, n_gaps = rows["to drop"], rows["wrong and stable"]
         found.append(
             f"{counted(n_drop, 'question')} of {rows['all judged']} "
-            f"{'is' if n_drop == 1 else 'are'} to drop from the bank (FPC below "
-            f"{DROP_BELOW:g}); {n_gaps} {'is' if n_gaps == 1 else 'are'} wrong and "
+            f"{by_number(n_drop, 'is', 'are')} to drop from the bank (FPC below "
+            f"{DROP_BELOW:g}); {n_gaps} {by_number(n_gaps, 'is', 'are')} wrong and "
             "stable, which is what the model does not know."
         )
     return found

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from phasefusion._checks import warn
+from phasefusion._paths import path_of, run_path
 from phasefusion._whole import replace_text
 from phasefusion._wording import counted, unwritten
 from phasefusion.errors import RecordError, RecordWarning, UsageError
@@ -90,8 +91,8 @@ def write_html(
     for name, value in (("n_strips", n_strips), ("inline_bytes", inline_bytes)):
         if value < 0:
             raise UsageError(f"{name} is {value}; it must be at least 0")
-    run = Path(run)
-    folder = passes_path(run).parent if folder is None else Path(folder)
+    run = run_path("run", run)
+    folder = passes_path(run).parent if folder is None else path_of("folder", folder)
     described = described_run(run)
     settings = described.get("settings", {})
     passes = read_passes(run)

@@ -52,7 +52,7 @@ def page_data(
     by_arm = _posteriors(table, logp)
     by_order = _fused(table, logp.get("phase"), seed, ("phase",))
     if by_order is not None:
-        by_arm["fusion"] = by_order
+        by_arm["fusion"] = by_order[0]
     fused = _fused(table, logp.get("phase"), seed, ("phase", "order"))
     main = main_arm(columns.arms)
     margin = _margins(table, main, by_arm.get(main))
@@ -74,8 +74,8 @@ def page_data(
         if of_item:
             item["posteriors"] = of_item
         if fused is not None:
-            item["fused"] = _thousandths(fused[i, :k]).tolist()
-            item["pooled_answer"] = _greatest(fused[i, :k], item["answer"])
+            item["fused"] = _thousandths(fused[0][i, :k]).tolist()
+            item["pooled_answer"] = int(fused[1][i])
         items.append(item)
     return {
         "arms": list(columns.arms),
@@ -122,15 +122,6 @@ def _item(
             if arm not in table.phase_names or table.n_phases[i] > _number(arm)
         },
     }
-
-
-def _greatest(posterior: NDArray[np.float64], answer: int) -> int:
-    """Return the option with the greatest posterior, `answer` if it is one of them."""
-    if np.isnan(posterior).any():
-        return -1
-    if answer >= 0 and posterior[answer] == posterior.max():
-        return answer
-    return int(posterior.argmax())
 
 
 def _margins(
@@ -201,13 +192,18 @@ def _fused(
     logp: NDArray[np.float64] | None,
     seed: int,
     over: tuple[str, ...],
-) -> NDArray[np.float64] | None:
-    """Posteriors fused over phases, (n, M, K), or over phases and orders, (n, K)."""
+) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
+    """Posteriors and answers fused over phases, or over phases and orders.
+
+    Of shape (n, M, K) and (n, M), or (n, K) and (n,). The answers are those of
+    `fuse_items`, which breaks ties as the arms do.
+    """
     if logp is None or np.isnan(logp[..., 0]).all():
         return None
     n_items, _, n_orders, width = logp.shape
     both = len(over) == 2
-    found = np.full((n_items, *([] if both else [n_orders]), width), np.nan)
+    shape = (n_items,) if both else (n_items, n_orders)
+    found, answer = np.full((*shape, width), np.nan), np.full(shape, -1)
     for n_phases in np.unique(table.n_phases[table.n_phases > 0]):
         rows = np.flatnonzero(table.n_phases == n_phases)
         pooled = fuse_items(
@@ -218,8 +214,8 @@ def _fused(
             item_ids=[table.items[i].question_id for i in rows.tolist()],
             seed=seed,
         )
-        found[rows] = pooled.posterior
-    return found
+        found[rows], answer[rows] = pooled.posterior, pooled.answer
+    return found, answer
 
 
 def heat_maps(table: Table) -> list[dict[str, Any]]:
