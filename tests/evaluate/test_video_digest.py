@@ -10,13 +10,14 @@ import shutil
 import pytest
 from pixel_scorer import PixelScorer, make_clip, make_questions
 from pixel_scorer import short_run as run
+from protocol_truth import RuleScorer
 
 from phasefusion import _runner, _video_digest
 from phasefusion._known_videos import known_videos
 from phasefusion._video_digest import BLOCK_BYTES, N_BLOCKS, WHOLE_BYTES, video_digest
 from phasefusion.datasets import load_questions
 from phasefusion.errors import NoAnswerWarning, RecordError
-from phasefusion.records import check, iter_passes
+from phasefusion.records import check, iter_passes, read_passes
 
 
 def sha16(size, *parts):
@@ -277,3 +278,21 @@ def test_a_video_that_does_not_decode_has_one_too(questions, tmp_path):
     make_clip(video, 31, seed=7)
     with pytest.raises(RecordError, match="is not the file that passes"):
         run(questions, tmp_path / "run")
+
+
+def test_a_prompt_without_a_video_keeps_the_file_of_its_question(questions, tmp_path):
+    """The first pass of a question is one without a video here."""
+
+    def even(view, question, order):
+        return [-2.0] * len(order)
+
+    scorer = RuleScorer(even, {"blind": even})
+    run(questions, tmp_path / "run", scorer, protocol="blind")
+    rows = list(iter_passes(tmp_path / "run"))
+    assert rows[0]["budget"] == 0
+    assert None not in {row["video_digest"] for row in rows}
+    infos = read_passes(tmp_path / "run").items
+    assert [one.video_digest for one in infos] == [
+        _video_digest.digest_of_file(questions.parent / f"clip{i // 3}.mp4")
+        for i in range(6)
+    ]
