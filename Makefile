@@ -24,7 +24,7 @@ help:
 	@echo "make bench      every goal of speed and memory, into README and docs/performance.md;"
 	@echo "                exit 1 where one is missed; ONLY=\"resize stats\" for some of them"
 	@echo "make studies    what the methods do, into their pages; ONLY=coverage for one of them"
-	@echo "make soak       thousands of hostile videos, faults, readers, gigabytes: half an hour"
+	@echo "make soak       thousands of hostile videos, faults, readers, gigabytes: a quarter of an hour"
 	@echo "make notebooks  execute the notebooks in place"
 	@echo "make docs       the documentation as HTML, warnings are errors, into $(CACHE)/docs"
 	@echo "make wheel      the abi3 wheel with FFmpeg inside, and the source archive, into dist/"
@@ -151,9 +151,10 @@ study-%: setup $(VENV)/.peers
 	@echo "== benchmarks/$*.py, into docs/$(PAGE_$*).md"
 	@$(PY) benchmarks/$*.py --write docs/$(PAGE_$*).md
 
-# Not a benchmark, and not of every change: QUICK=--quick takes seconds.
+# Not a benchmark, and not of every change: QUICK=--quick takes seconds, and leaves the
+# table in the docs as it is.
 soak: setup
-	$(PY) benchmarks/soak.py $(QUICK)
+	$(PY) benchmarks/soak.py $(or $(QUICK),--write docs/robustness.md)
 
 # The weights and clips of the second notebook come in packages. The third runs where
 # lmms-eval is installed as well (docs/harnesses.md).

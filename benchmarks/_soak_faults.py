@@ -214,8 +214,9 @@ def signals(folder: Path, n_each: int, seed: int) -> list[Tried]:
         same = resumed.returncode == 0 and passes(out) == expected
         left = sorted(p.name for p in out.iterdir() if p.suffix in (".tmp", ".part"))
         early = [c for c in codes if c != 0]
+        ended = " or ".join(map(str, sorted(set(early)))) or "never"
         ok = same and len(early) > 0 and set(early) == {code} and not said and not left
-        text = f"{len(early)} of {n_each} stopped in mid-run, exit {set(early)}, "
+        text = f"{len(early)} of {n_each} stopped in mid-run, exit {ended}, "
         text += f"{n_torn} torn last lines; then "
         text += "equal to an undisturbed run" if same else "NOT equal"
         text += f"; traceback: {said[-300:]}" if said else ""

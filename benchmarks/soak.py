@@ -8,9 +8,9 @@ clocks    a wall clock that jumps
 large     videos beyond 2**32 bytes, gigabytes of passes and questions
 
     python benchmarks/soak.py [--quick] [--parts soak,names] [--items 10000]
-                              [--markdown FILE] [--folder DIR]
+                              [--write docs/robustness.md] [--folder DIR]
 
-The full soak takes half an hour, 6 GB of memory and 4 GB of disk.
+The full soak takes a quarter of an hour, 6 GB of memory and 4 GB of disk.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+import _report
 import _soak_faults as faults
 import _soak_large as large
 import _soak_sharing as sharing
@@ -78,7 +79,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="seconds, not minutes")
     parser.add_argument("--parts", help="of the list above, with commas between")
     parser.add_argument("--items", type=int, help="videos of the soak")
-    parser.add_argument("--markdown", type=Path, help="where the table goes")
+    parser.add_argument("--write", type=Path, help="the page with its table")
     parser.add_argument("--folder", type=Path, help="for files, gone afterwards")
     given = parser.parse_args()
     made = quick(given.items or 22) if given.quick else full(given.items or 10_000)
@@ -93,8 +94,8 @@ def main() -> int:
     for part in chosen:
         for step in made[part]:
             tried += _taken(step, given.folder)
-    if given.markdown is not None:
-        given.markdown.write_text(markdown(tried), encoding="utf-8")
+    if given.write is not None:
+        _report.replace_between(given.write, "soak", markdown(tried))
     n_failed = sum(one.ok is False for one in tried)
     print(f"{len(tried)} tried, {n_failed} failed")
     return int(n_failed > 0)
