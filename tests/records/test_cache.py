@@ -98,8 +98,8 @@ def test_a_file_that_was_only_touched_or_copied_is_known_by_its_hash(
     tmp_path, parses, monkeypatch
 ):
     hashed = []
-    real = cache_module.sha256
-    monkeypatch.setattr(cache_module, "sha256", lambda p: hashed.append(p) or real(p))
+    real = cache_module.file_sha256
+    monkeypatch.setattr(cache_module, "file_sha256", lambda p: hashed.append(p) or real(p))
     monkeypatch.setattr(columns, "_CACHE_BYTES", 10)
     path = write(tmp_path, text(make_pass(1)))
     read_passes(path)
@@ -119,7 +119,7 @@ def test_a_file_left_alone_is_not_hashed_again(tmp_path, parses, monkeypatch):
     monkeypatch.setattr(cache_module, "_TICK_NS", 0)
     time.sleep(0.02)
     read_passes(path, cache=tmp_path / "c")
-    monkeypatch.setattr(cache_module, "sha256", None)
+    monkeypatch.setattr(cache_module, "file_sha256", None)
     read_passes(path, cache=tmp_path / "c")
     assert len(parses) == 1
 
