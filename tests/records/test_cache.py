@@ -99,7 +99,9 @@ def test_a_file_that_was_only_touched_or_copied_is_known_by_its_hash(
 ):
     hashed = []
     real = cache_module.file_sha256
-    monkeypatch.setattr(cache_module, "file_sha256", lambda p: hashed.append(p) or real(p))
+    monkeypatch.setattr(
+        cache_module, "file_sha256", lambda p: hashed.append(p) or real(p)
+    )
     monkeypatch.setattr(columns, "_CACHE_BYTES", 10)
     path = write(tmp_path, text(make_pass(1)))
     read_passes(path)
