@@ -264,7 +264,7 @@ class Runner:
             return
         begin_s = time.perf_counter()
         try:
-            shown, span = self._decoded(group[0], seeing, digest)
+            shown, span = self._decoded(group[0], seeing)
         except (VideoError, GridError, FrameError, OSError) as error:
             if self.on_error == "raise" or getattr(error, "errno", 0) in _OF_PROCESS:
                 raise
@@ -283,14 +283,14 @@ class Runner:
                 if isinstance(refused, GridError):
                     self._mark_all(item, arm, f"frames: {refused}", advance, digest)
             if span is not None:
-                facts = span.n_frames, span.duration_s, decode_s, span.lost, span.digest
+                facts = span.n_frames, span.duration_s, decode_s, span.lost, digest
                 for (arm, grid), clip in zip(usable, span.clips, strict=True):
                     task = Task(item, arm, grid, clip, *facts)
                     blocks += self._blocks(task, clip, advance)
         self._score_blocks(blocks, advance)
 
     def _decoded(
-        self, item: Item, arms: Sequence[Arm], digest: str | None
+        self, item: Item, arms: Sequence[Arm]
     ) -> tuple[list[tuple[Arm, GridOrError]], Span | None]:
         """Decode what the arms are shown of a video; None when all grids are refused.
 
@@ -313,7 +313,7 @@ class Runner:
             self.device,
         )
         self.videos.check(item.video, digest_of_file(item.video))
-        return shown, replace(span, digest=digest)
+        return shown, span
 
     def _blind_blocks(
         self, item: Item, arms: Sequence[Arm], digest: str | None

@@ -29,8 +29,6 @@ class Span:
     duration_s: float
     #: What of the whole video is lost, for its passes; "" for nothing.
     lost: str = ""
-    #: Of the file that was decoded, see `video_digest`.
-    digest: str | None = None
 
 
 def read_span(
