@@ -13,8 +13,9 @@ _MARKS = re.compile(
     r"|\](?=[(\[:])"
     r"|&(?=#|[A-Za-z][A-Za-z0-9]*;)"
 )
-#: What begins a heading, a quotation or a list.
-_BLOCK = re.compile(r"^(\d*)([#>+=.)-])(?=[#>+=-]*(?:\s|$))")
+#: What begins a heading, a quotation or a list, or ends a heading.
+_BLOCK = re.compile(r"^((?:\d+(?=[.)]))?)(>|[#+=.)-](?=[#+=-]*(?:\s|$)))")
+_CLOSING = re.compile(r"(?<= )(?=#+$)")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])|&lt;")
 _CELL = re.compile(r"(?:\\.|[^|\\])*", re.DOTALL)
 _TICKS = re.compile("`+")
@@ -30,7 +31,7 @@ def inline(text: str) -> str:
     >>> print(inline("<b>two*\nlines | of `_x_` and a_b"))
     &lt;b>two\* lines \| of \`\_x\_\` and a_b
     """
-    return _BLOCK.sub(r"\1\\\2", _cell(text))
+    return _CLOSING.sub(r"\\", _BLOCK.sub(r"\1\\\2", _cell(text)))
 
 
 def _cell(text: str) -> str:

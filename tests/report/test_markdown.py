@@ -1,5 +1,6 @@
 """Markdown of every kind shows ids, texts and names as they are, and no markup."""
 
+import itertools
 import json
 from html.parser import HTMLParser
 
@@ -44,6 +45,18 @@ def test_a_text_reads_as_it_is(text):
     page = Page(_markdown.inline(text))
     assert page.tags <= {"p"}
     assert " ".join(page.text.split()) == " ".join(text.replace("\0", "\ufffd").split())
+
+
+@pytest.mark.parametrize(
+    ("place", "tags"), [("", {"p"}), ("- ", {"ul", "li"}), ("## ", {"h2"})]
+)
+def test_no_three_marks_are_markup_wherever_a_text_stands(place, tags):
+    for marks in itertools.product("\\`*_[]()#+-.!|<>~&=:; 0a", repeat=3):
+        flat = " ".join("".join(marks).split())
+        if flat:
+            page = Page(place + _markdown.inline("".join(marks)))
+            assert page.tags == tags
+            assert " ".join(page.text.split()) == flat
 
 
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=4))
