@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._checks import warn
+from phasefusion._wording import by_number, counted
 from phasefusion.errors import FrameCountWarning, UsageError, VideoError
 
 if TYPE_CHECKING:
@@ -229,7 +230,8 @@ def check_room(
         _, shape = max(parts, key=lambda part: math.prod(part[1]))
         height, width = shape[:2] if dtype is np.uint8 else shape[1:]
         raise VideoError(
-            f"{path}: {n_frames} frames of {width}x{height} take "
+            f"{path}: {counted(n_frames, 'frame')} of {width}x{height} "
+            f"{by_number(n_frames, 'takes', 'take')} "
             f"{need_bytes / 2**30:.1f} GiB; the limit is "
             f"{most_bytes / 2**30:.1f} GiB (half the memory, at most 64 GiB). "
             "Take fewer frames or phases at a time, or a smaller size"

@@ -19,8 +19,7 @@ PF_NODISCARD pf_status pf_gpu_resize_host(pf_device *device,
  * pf_gpu_release. Both by themselves, not between enter and leave. */
 PF_NODISCARD pf_status pf_gpu_hold(pf_device *device, pf_failure *failure);
 
-/* Undoes one pf_gpu_hold; the last one frees everything, if the device still answers.
- */
+/* Undoes one pf_gpu_hold; the last one frees everything, if the device answers yet. */
 void pf_gpu_release(pf_device *device);
 
 #endif /* PF_HOST_UPLOAD_H */

@@ -183,7 +183,7 @@ def _rather(text: str) -> str:
     >>> _rather("id,answer\n1,A")
     '; it looks like a table: name it .csv or .tsv'
     """
-    lines = [line for line in text.splitlines()[:3] if line.strip()]
+    lines = [line for line in text.split("\n", 3)[:3] if line.strip()]
     try:
         if len(lines) > 1 and all(isinstance(loads(one), dict) for one in lines[:2]):
             return "; it holds one object a line: name it .jsonl"

@@ -16,6 +16,7 @@ from phasefusion import errors
 from phasefusion._checks import warn
 from phasefusion._runner import Runner
 from phasefusion._versions import versions
+from phasefusion._wording import by_number, counted
 from phasefusion.datasets import Item
 from phasefusion.engine.scheduling import Lease, Poison, Scheduler
 from phasefusion.engine.scorers import Prepared
@@ -491,8 +492,8 @@ class _Run:
                 raise ScoringError(f"{_named(items[0])}: {reason}")
             if len(self.core.poisoned) > self._limits.max_given_up:
                 raise ScoringError(
-                    f"{_named(items[0])}: {reason}. That is the "
-                    f"{len(self.core.poisoned)}th that no worker gets done; what was "
+                    f"{_named(items[0])}: {reason}. That is number "
+                    f"{len(self.core.poisoned)} that no worker gets done; what was "
                     "scored before is on disk, and the same command goes on from here"
                 )
             for item in items:
@@ -502,10 +503,11 @@ class _Run:
         """Warn of what was given up."""
         numbers = [int(part) for found in self.core.poisoned for part in found.parts]
         if numbers:
+            n = len(numbers)
             warn(
-                f"{len(numbers)} questions were given up because workers died at them, "
-                f"first: {_named(self.items[numbers[0]])}; their passes are recorded "
-                "as missing",
+                f"{counted(n, 'question')} {by_number(n, 'was', 'were')} given up "
+                f"because workers died there, first: {_named(self.items[numbers[0]])}; "
+                "the passes are recorded as missing",
                 WorkerWarning,
             )
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from phasefusion._measures import LABELS, MEASURES, Measure
 from phasefusion._results import Result, plain_text
-from phasefusion._wording import unwritten
+from phasefusion._wording import by_number, counted, unwritten
 from phasefusion.errors import RecordError, StatisticsError, UsageError
 from phasefusion.monitor._history import Batch
 from phasefusion.records import _json, differences
@@ -418,13 +418,18 @@ def _notices(
         others = [batch.at for batch in batches if batch.items_sha256 != first]
         if others:
             found.append(
-                f"{len(others)} batches have other items, the first at {others[0]}: "
-                "they differ by more than the limits expect; begin a new history"
+                f"{counted(len(others), 'batch', 'batches')} "
+                f"{by_number(len(others), 'has', 'have')} other items, the first at "
+                f"{others[0]}: that differs by more than the limits expect; begin a "
+                "new history"
             )
     lacking = {m: sum(m not in batch.values for batch in batches) for m in kept}
     for measure, n in lacking.items():
         if n:
-            found.append(f"{n} batches have no {LABELS[measure]}; they are passed over")
+            found.append(
+                f"{counted(n, 'batch', 'batches')} {by_number(n, 'has', 'have')} no "
+                f"{LABELS[measure]} and {by_number(n, 'is', 'are')} passed over"
+            )
     for batch in batches:
         found += [f"{batch.at}: {notice}" for notice in batch.notices]
     return tuple(found)

@@ -16,6 +16,11 @@ _ORIGINS = {
     Fraction(1, 2): "midpoints",
 }
 
+#: What a backend is in a sentence: its rounding is repeated, no package is needed.
+_PIXELS = {"backend": "rounding of"}
+#: What chooses the size of frames where none is given.
+_LIMITS = {"min_pixels", "max_pixels", "per_clip", "video_tokens"}
+
 
 def sampling_card(run: Mapping[str, Any]) -> dict[str, Any]:
     """Collect the card from ``run.json``.
@@ -214,9 +219,12 @@ def _decoder_text(decoder: Any) -> str:
 
 
 def _pixels_text(pixels: Any) -> str:
-    if isinstance(pixels, Mapping) and pixels:
-        parts = ", ".join(
-            f"{name} {value}" for name, value in pixels.items() if value is not None
-        )
-        return f"Pixels: {parts}."
-    return ""
+    if not isinstance(pixels, Mapping) or not pixels:
+        return ""
+    is_fixed = isinstance(pixels.get("size"), list | tuple)
+    parts = ", ".join(
+        f"{_PIXELS.get(name, name)} {value}"
+        for name, value in pixels.items()
+        if value is not None and not (is_fixed and name in _LIMITS)
+    )
+    return f"Pixels: {parts}."

@@ -243,7 +243,7 @@ def test_a_question_that_kills_is_given_up_and_no_other(questions, whole, tmp_pa
             assert "at question '1-1': it died: signal 9" in record["invalid"]
     texts = [str(w.message) for w in given]
     assert len(texts) == 4
-    assert "1 questions were given up because workers died at them" in texts[-1]
+    assert "1 question was given up because workers died there" in texts[-1]
 
 
 def test_a_video_that_kills_is_given_up_whole(questions, whole, tmp_path):
@@ -274,7 +274,10 @@ def test_strict_runs_and_hopeless_ones_stop(questions, tmp_path):
             engine=Engine(Limits(max_restarts=9), fate=fate),
             **strict,
         )
-    with quiet(), pytest.raises(ScoringError, match="the 2th that no worker gets done"):
+    with (
+        quiet(),
+        pytest.raises(ScoringError, match="number 2 that no worker gets done"),
+    ):
         evaluate(
             questions,
             PixelScorer(),

@@ -175,7 +175,7 @@ def test_a_question_that_kills_its_worker(drive, whole):
     assert {key: found[key] for key in found.keys() - bad} == {
         key: whole[key] for key in whole.keys() - bad
     }
-    assert "questions were given up because workers died at them" in err
+    assert "given up because workers died there" in err
 
 
 @needs_ray

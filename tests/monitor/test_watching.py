@@ -125,7 +125,7 @@ def test_the_same_items_again():
     with pytest.raises(UsageError, match="give a baseline of 5 at least"):
         shown(batches, baseline=3)
     others = [*batches, batch("2026-02-01T00:00:00Z", values, videos, items="other")]
-    assert "1 batches have other items" in shown(others).notices[1]
+    assert "1 batch has other items" in shown(others).notices[1]
 
 
 def test_a_measure_that_some_batches_lack():
@@ -133,7 +133,7 @@ def test_a_measure_that_some_batches_lack():
     del batches[12].values["fpc"]
     made = shown(batches)
     assert [len(one.at) for one in made.measures] == [16, 15, 16]
-    assert "1 batches have no FPC; they are passed over" in made.notices
+    assert "1 batch has no FPC and is passed over" in made.notices
 
 
 @pytest.mark.parametrize("wrong", [{"baseline": 0}, {"every": 1.0}])

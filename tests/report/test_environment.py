@@ -6,7 +6,10 @@ import shutil
 import pytest
 from made_runs import made_run
 
+from phasefusion.grid import PhaseGrid
+from phasefusion.pixels import PatchSettings
 from phasefusion.report import report
+from phasefusion.report.card import sampling_card
 from phasefusion.report.environment import environment
 from phasefusion.report.sections import sections
 
@@ -125,3 +128,17 @@ def test_the_card_says_convention_and_phases(old):
     assert "  " not in card["text"]
     assert "protocol: stableeval of phasefusion 0." in card["text"]
     assert "Model: made" in card["text"]
+
+
+@pytest.mark.parametrize("size", [(56, 84), None])
+def test_the_card_gives_limits_of_pixels_where_there_is_no_size(size):
+    settings = {
+        "grid": PhaseGrid(4, 3).to_dict(),
+        "scorer": {
+            "pixels": json.loads(json.dumps(PatchSettings(size=size).to_dict()))
+        },
+    }
+    text = sampling_card({"settings": settings})["text"]
+    assert ("min_pixels 100352, max_pixels 602112" in text) == (size is None)
+    assert ("size [56, 84]" in text) == (size is not None)
+    assert "rounding of torchvision" in text
