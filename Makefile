@@ -11,7 +11,7 @@ C_FILES = $(wildcard csrc/*/*.c csrc/*/*.h)
 DEVICE_CODE = $(wildcard csrc/cuda/*.cu)
 ALL_C = $(C_FILES) $(DEVICE_CODE) $(wildcard tests/c/*.c tests/c/*.h tests/emu/*.cpp tests/emu/*.h)
 
-.PHONY: help demo test setup lint format sanitize fuzz bench studies soak notebooks docs wheel test-wheel clean
+.PHONY: help demo test setup lint format sanitize fuzz properties bench studies soak notebooks docs wheel test-wheel clean
 
 help:
 	@echo "make demo       set up, run the shipped model on the shipped clips, show the report"
@@ -21,6 +21,7 @@ help:
 	@echo "make format     rewrite Python and C files in the project's style"
 	@echo "make sanitize   plain-C tests and the Python tests under ASan and UBSan"
 	@echo "make fuzz       any bytes through decoder, subtitles, resize, each for SECONDS (60)"
+	@echo "make properties tests of properties on random examples, each for SECONDS (60)"
 	@echo "make bench      every goal of speed and memory, into README and docs/performance.md;"
 	@echo "                exit 1 where one is missed; ONLY=\"resize stats\" for some of them"
 	@echo "make studies    what the methods do, into their pages; ONLY=coverage for one of them"
@@ -125,6 +126,10 @@ fuzz-%: setup
 	$(FUZZ)/fuzz_$* $(FUZZ_OPTIONS_$*) -max_total_time=$(SECONDS) \
 	    $(addprefix -dict=,$(wildcard tests/c/fuzz_$*.dict)) \
 	    -artifact_prefix=$(FUZZ)/$*- $(FUZZ)/$*
+
+# make test draws the same examples every time.
+properties: setup
+	$(PY) -m pytest --properties $(SECONDS) -rfE
 
 # The peers that can be installed here are measured too. What was found is kept in
 # benchmarks/results, and put into README and docs/performance.md.

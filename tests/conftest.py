@@ -2,14 +2,67 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
+import time
 
 import pytest
 from hypothesis import settings
 
-# Machines under load miss deadlines without anything being wrong.
-settings.register_profile("phasefusion", deadline=None)
+# Machines under load miss deadlines without anything being wrong; and a change is not
+# refused for what another draw of examples would have found before: --properties looks
+# for that.
+settings.register_profile("phasefusion", deadline=None, derandomize=True)
 settings.load_profile("phasefusion")
+
+_EXAMPLES = 20_000
+_END = pytest.StashKey[float]()
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--properties",
+        type=int,
+        metavar="SECONDS",
+        help="only tests of properties, each on new random examples for so long",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("properties") is None:
+        return
+    config.hook.pytest_deselected(items=[i for i in items if not is_property(i)])
+    items[:] = filter(is_property, items)
+    for test in {getattr(item.obj, "__func__", item.obj) for item in items}:
+        test._hypothesis_internal_use_settings = settings(
+            test._hypothesis_internal_use_settings,
+            max_examples=_EXAMPLES,
+            derandomize=False,
+            database=None,
+        )
+        test.hypothesis.inner_test = timed(config, test.hypothesis.inner_test)
+
+
+def is_property(item):
+    return getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+
+
+def pytest_runtest_setup(item):
+    limit_s = item.config.getoption("properties")
+    if limit_s is not None:
+        item.config.stash[_END] = time.monotonic() + limit_s
+
+
+def timed(config, test):
+    """Skip what is left of a test's examples when its time is up."""
+
+    @functools.wraps(test)
+    def run(*args, **kwargs):
+        if time.monotonic() > config.stash[_END]:
+            pytest.skip("nothing found in the time that there was")
+        return test(*args, **kwargs)
+
+    return run
 
 
 @pytest.fixture(scope="module")

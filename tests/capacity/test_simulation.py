@@ -65,15 +65,35 @@ def test_all_time_is_accounted_for(
 
 
 @given(SHAPES, st.integers(1, 9))
-def test_longest_first_is_within_its_bound(shapes, n_workers):
-    """Graham's 4/3 - 1/(3m) of the best, and the best is at least the bound."""
+def test_no_worker_waits_while_there_is_work(shapes, n_workers):
+    """Graham's bound of every schedule that is so, of whatever order."""
     units = make_units(shapes)
+    costs = [unit.cost for unit in units]
+    most = sum(costs) / n_workers + (1 - 1 / n_workers) * max(costs)
+    assert simulate(units, Conditions(n_workers)).makespan_s <= most + 1e-6
+
+
+def least_makespan(costs, n_workers):
+    """The best of all schedules, each tried."""
+    found = {(0.0,) * n_workers}
+    for cost in costs:
+        found = {
+            tuple(sorted((*loads[:i], loads[i] + cost, *loads[i + 1 :])))
+            for loads in found
+            for i in range(n_workers)
+        }
+    return min(max(loads) for loads in found)
+
+
+@given(st.lists(st.floats(0.1, 20), min_size=1, max_size=8), st.integers(1, 3))
+def test_longest_first_is_within_its_bound(costs, n_workers):
+    """Graham's 4/3 - 1/(3m) of the best schedule, which is not below `bound_s`."""
+    units = make_units([(0.0, [cost]) for cost in costs])
+    best = least_makespan(costs, n_workers)
+    assert bound_s(units, n_workers) <= best + 1e-9
     made = simulate(units, Conditions(n_workers))
-    costs = sorted((unit.cost for unit in units), reverse=True)
-    best = bound_s(units, n_workers)
-    if len(costs) > n_workers:  # two of the first m + 1 are on one worker
-        best = max(best, costs[n_workers - 1] + costs[n_workers])
-    assert made.makespan_s <= (4 / 3 - 1 / (3 * n_workers)) * best + 1e-6
+    assert best - 1e-9 <= made.makespan_s
+    assert made.makespan_s <= (4 / 3 - 1 / (3 * n_workers)) * best + 1e-9
 
 
 def test_by_hand():
