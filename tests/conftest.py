@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(config, items):
     items[:] = filter(is_property, items)
     for test in {getattr(item.obj, "__func__", item.obj) for item in items}:
         test._hypothesis_internal_use_settings = settings(
-            test._hypothesis_internal_use_settings,
+            getattr(test, "_hypothesis_internal_use_settings", None),
             max_examples=_EXAMPLES,
             derandomize=False,
             database=None,
