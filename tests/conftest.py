@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def is_property(item):
-    return getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    return hasattr(getattr(item, "obj", None), "hypothesis")
 
 
 def pytest_runtest_setup(item):
