@@ -12,20 +12,22 @@ from typing import Any, SupportsIndex, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from phasefusion.errors import GridError
+from phasefusion.errors import GridError, PhaseFusionError
 
 INT64_MAX = 2**63 - 1
 NAMED_ORIGINS = {"left": Fraction(0), "midpoint": Fraction(1, 2)}
 
 
-def whole(name: str, value: SupportsIndex) -> int:
+def whole(
+    name: str, value: SupportsIndex, error: type[PhaseFusionError] = GridError
+) -> int:
     """Return value as an int; truth values and floats are refused."""
     if isinstance(value, (bool, np.bool_)):
-        raise GridError(f"{name}={value!r} must be a whole number, not a truth value")
+        raise error(f"{name}={value!r} must be a whole number, not a truth value")
     try:
         return operator.index(value)
     except TypeError:
-        raise GridError(
+        raise error(
             f"{name}={value!r} must be a whole number, it is a {type(value).__name__}"
         ) from None
 

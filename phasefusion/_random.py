@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion import _core
-from phasefusion.errors import OptionError, StatisticsError
+from phasefusion._checks import whole
+from phasefusion.errors import OptionError, StatisticsError, UsageError
 
 MASK_64 = (1 << 64) - 1
 MAX_OPTIONS = 32
+
+
+def check_seed(seed: SupportsIndex) -> int:
+    """Return a seed as an int; integers of NumPy are seeds, other things are not."""
+    return whole("seed", seed, UsageError)
 
 
 def fnv1a64(data: str | bytes) -> int:
@@ -57,6 +64,8 @@ def splitmix64(seed: int, n: int) -> NDArray[np.uint64]:
     ------
     StatisticsError
         If n is negative.
+    UsageError
+        If seed is no whole number, as everywhere that a seed is taken.
 
     References
     ----------
@@ -70,12 +79,12 @@ def splitmix64(seed: int, n: int) -> NDArray[np.uint64]:
     """
     if n < 0:
         raise StatisticsError(f"n must be >= 0, it is {n}")
-    return _core.splitmix64(seed & MASK_64, n)
+    return _core.splitmix64(check_seed(seed) & MASK_64, n)
 
 
 def tie_seed(item_id: str, seed: int = 0) -> int:
     """Seed of an item's tie priority: its hash XOR the run's seed."""
-    return fnv1a64(item_id) ^ (seed & MASK_64)
+    return fnv1a64(item_id) ^ (check_seed(seed) & MASK_64)
 
 
 def check_ids(item_ids: Iterable[str]) -> list[str]:
@@ -89,7 +98,7 @@ def check_ids(item_ids: Iterable[str]) -> list[str]:
 def tie_seeds(item_ids: Iterable[str], seed: int = 0) -> NDArray[np.uint64]:
     """Array form of `tie_seed`, shape (n,)."""
     ids = check_ids(item_ids)
-    return _core.tie_seeds(ids, seed & MASK_64)
+    return _core.tie_seeds(ids, check_seed(seed) & MASK_64)
 
 
 def tie_priority(item_id: str, n_options: int, seed: int = 0) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion import _core
-from phasefusion._random import check_ids, tie_seed, tie_seeds
+from phasefusion._random import check_ids, check_seed, tie_seed, tie_seeds
 from phasefusion.errors import StatisticsError
 
 
@@ -34,6 +34,9 @@ class TieSeeds:
     ids: Sequence[str]
     seed: int
     n_rows: int  # of each item
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", check_seed(self.seed))
 
     def of(self, rows: NDArray[np.intp]) -> NDArray[np.uint64]:
         """Seeds of some rows."""
@@ -85,6 +88,7 @@ def best_options(
 
     Options within 4 epsilon of the best are tied, and the item's priority chooses.
     """
+    seed = check_seed(seed)
     best = posteriors.max(axis=1, keepdims=True)
     equal = posteriors >= best - _WIDTH * best
     answers = equal.argmax(axis=1)

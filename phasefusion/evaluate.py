@@ -14,6 +14,7 @@ from phasefusion._checks import warn
 from phasefusion._description import describe_frames, describe_run
 from phasefusion._known_videos import known_videos
 from phasefusion._paths import path_of
+from phasefusion._random import check_seed
 from phasefusion._results import Result
 from phasefusion._runner import Runner
 from phasefusion._versions import versions as versions
@@ -223,7 +224,7 @@ def evaluate(
     if frames_device is not None:
         check_device(frames_device)
     crew = hire(engine, scorer)
-    threads = check_threads(threads)
+    threads, seed = check_threads(threads), check_seed(seed)
     plan = make_plan(
         protocol,
         budget=budget,

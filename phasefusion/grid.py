@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _checks, _core
+from phasefusion._random import MASK_64
 from phasefusion.errors import DuplicateFrameWarning, GridError, GridWarning
 
 if TYPE_CHECKING:
@@ -452,7 +453,7 @@ class PhaseGrid:
         Parameters
         ----------
         rng : numpy.random.Generator or int, optional
-            Source of randomness, advanced by one draw, or a seed.
+            Source of randomness, advanced by one draw, or a seed, taken modulo 2**64.
 
         Returns
         -------
@@ -462,7 +463,7 @@ class PhaseGrid:
         Raises
         ------
         GridError
-            If ``S * b`` is 2**31 or more.
+            If ``S * b`` is 2**31 or more, or rng is neither.
 
         Examples
         --------
@@ -470,6 +471,8 @@ class PhaseGrid:
         >>> three.origin == 3 * one.origin % 1
         True
         """
+        if rng is not None and not isinstance(rng, np.random.Generator):
+            rng = _checks.whole("rng", rng) & MASK_64
         draw = int(np.random.default_rng(rng).integers(_RANDOM_DENOMINATOR))
         return self._with(origin=Fraction(draw, _RANDOM_DENOMINATOR) * self.phases % 1)
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
 from phasefusion._checks import warn
-from phasefusion._random import MASK_64, fnv1a64
+from phasefusion._random import MASK_64, check_seed, fnv1a64
 from phasefusion.errors import OptionError, OptionWarning
 
 MAX_LETTERS = 26
@@ -344,7 +344,7 @@ def shared(n_options: int, n: int = 10, seed: int = 0) -> NDArray[np.int64]:
     if n < 1:
         raise OptionError(f"n must be >= 1, it is {n}")
     n_distinct = min(n, math.factorial(n_options))
-    stream = fnv1a64(f"shared orders of {n_options}") ^ (seed & MASK_64)
+    stream = fnv1a64(f"shared orders of {n_options}") ^ (check_seed(seed) & MASK_64)
     n_draws = 2 * n_distinct
     while True:
         drawn = _core.permutations(stream, n_options, n_draws)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from phasefusion._random import MASK_64, check_seed
 from phasefusion._results import Result
 from phasefusion.engine.scheduling import Lease, Scheduler, Unit
 from phasefusion.errors import UsageError
@@ -44,6 +45,7 @@ class Conditions:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", check_seed(self.seed))
         if self.n_workers < 1:
             raise UsageError(f"n_workers must be >= 1, it is {self.n_workers}")
         if not self.mean_life_s > 0 or self.slow_factor < 1 or self.startup_s < 0:
@@ -142,7 +144,7 @@ class _Simulation:
             max_attempts=conditions.max_attempts,
             backups=conditions.backups,
         )
-        self._rng = np.random.default_rng(conditions.seed)
+        self._rng = np.random.default_rng(conditions.seed & MASK_64)
         n_slow = round(conditions.slow_share * conditions.n_workers)
         slow = self._rng.permutation(conditions.n_workers) < n_slow
         self._speeds = np.where(slow, conditions.slow_factor, 1.0)
@@ -330,7 +332,7 @@ def heavy_tailed(
     >>> lengths[-1] / lengths[500] > 20
     True
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(check_seed(seed) & MASK_64)
     lengths = np.minimum(rng.lognormal(math.log(median_s), sigma, n_videos), longest_s)
     counts = rng.geometric(1 / questions, n_videos)
     return [

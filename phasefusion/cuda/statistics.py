@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._install import remedy
+from phasefusion._random import MASK_64, check_seed
 from phasefusion.cuda import arrays, runtime
 from phasefusion.errors import BackendUnavailableError, FrameError, StatisticsError
 
@@ -89,7 +90,7 @@ def bootstrap_sums(
         From -256 to 256, and n times the greatest at most 2^24: counts and values are
         then exact in bfloat16 and all sums in float32.
     n_resamples : int
-    seed : int, from 0 to 2^64 - 1
+    seed : int
     device : int, default 0
 
     Returns
@@ -118,8 +119,9 @@ def bootstrap_sums(
             f"values reach {greatest} over {given.shape[0]} clusters; exact sums need "
             "at most 256, and their product at most 2**24"
         )
-    if not 0 <= seed < 2**64 or n_resamples < 0:
-        raise StatisticsError("seed must be in 0..2**64-1 and n_resamples at least 0")
+    seed = check_seed(seed) & MASK_64
+    if n_resamples < 0:
+        raise StatisticsError(f"n_resamples must be >= 0, it is {n_resamples}")
     ready = runtime.device(device)
     blas = _blas(ready)
     try:

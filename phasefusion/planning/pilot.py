@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._paths import run_path
+from phasefusion._random import MASK_64, check_seed
 from phasefusion._results import Result
 from phasefusion._wording import counted
 from phasefusion.errors import RecordError, StatisticsError
@@ -313,6 +314,7 @@ def pilot(
     check_choice(cluster, CLUSTERS, "cluster")
     if not runs:
         raise StatisticsError("give at least one run")
+    seed = check_seed(seed)
     folders = [run_path("run", run) for run in runs]
     tables = [_table(folder) for folder in folders]
     items = [info for table in tables for info in table.items]
@@ -514,6 +516,7 @@ def measure(
     >>> round(made.design_effect.value, 3), round(made.icc.value, 3)
     (1.711, 0.571)
     """
+    seed = check_seed(seed)
     if n_resamples < 1:
         raise StatisticsError(f"n_resamples must be >= 1, it is {n_resamples}")
     given = finite_column(values, "values")
@@ -566,7 +569,7 @@ def _spread(
         [classes, totals**2, sizes * totals, sizes**2, totals**2 / sizes]
     )
     values = ratios_of_clusters(n_same[None, :] @ moments, n_clusters)[0]
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed & MASK_64)
     step = max(1, _ROOM // len(classes))
     parts = []
     for start in range(0, n_resamples, step):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion import orders as option_orders
+from phasefusion._random import check_seed
 from phasefusion._results import Result, fields_html, table_html
 from phasefusion._wording import counted
 from phasefusion.errors import DatasetError, GridError
@@ -257,7 +258,7 @@ def make_plan(
         grid,
         n_dense if chosen.has_dense else None,
         build_arms(specs, grid, n_dense, anchor),
-        _order_settings(orders or chosen.orders, n_shared, views, seed),
+        _order_settings(orders or chosen.orders, n_shared, views, check_seed(seed)),
         _own(chosen, "threshold", threshold),
         _own(chosen, "alpha", alpha),
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._random import MASK_64
 from phasefusion._results import Result
 from phasefusion.fusion import fuse_items
 from phasefusion.stats import auroc, consensus, flip_rates, matched_vote
@@ -165,7 +166,7 @@ def margin_and_flip(
 def large_sample(corpus: Corpus, n_items: int) -> dict[str, Estimand]:
     """Values over corpora with other seeds; see `Corpus.truth`."""
     n_corpora = max(8, math.ceil(n_items / corpus.design.n_items))
-    rng = np.random.default_rng([corpus.design.seed, 0x7275])
+    rng = np.random.default_rng([corpus.design.seed & MASK_64, 0x7275])
     found: dict[str, list[float]] = {}
     for seed in rng.integers(2**32, 2**62, n_corpora).tolist():
         other = corpus.with_seed(seed)

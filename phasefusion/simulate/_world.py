@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion import orders as option_orders
-from phasefusion._random import MAX_OPTIONS
+from phasefusion._random import MASK_64, MAX_OPTIONS, check_seed
 from phasefusion.errors import StatisticsError
 from phasefusion.grid import PhaseGrid
 
@@ -120,6 +120,7 @@ class Design:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", check_seed(self.seed))
         for name in ("n_videos", "questions_per_video", "n_models", "n_orders"):
             if getattr(self, name) < 1:
                 raise StatisticsError(f"{name} must be >= 1")
@@ -167,7 +168,7 @@ class Design:
 
 def stream(seed: int, *place: int) -> np.random.Generator:
     """Make the generator of one part of a corpus."""
-    return np.random.default_rng(np.random.SeedSequence([seed % 2**64, *place]))
+    return np.random.default_rng(np.random.SeedSequence([seed & MASK_64, *place]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
-from phasefusion._random import MASK_64
+from phasefusion._random import MASK_64, check_seed
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import integers
@@ -333,6 +333,7 @@ def correlation(
     0.8
     """
     check_level(confidence_level)
+    seed = check_seed(seed)
     first, second = finite_column(x, "x"), finite_column(y, "y")
     same_length(x=first, y=second)
     kept = ~(np.isnan(first) | np.isnan(second))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
-from phasefusion._random import MASK_64
+from phasefusion._random import MASK_64, check_seed
 from phasefusion._results import Result
 from phasefusion.errors import (
     BackendUnavailableError,
@@ -120,6 +120,7 @@ def columns_bootstrap(
     """
     check_level(confidence_level)
     check_choice(device, ("cpu", "cuda", "auto"), "device")
+    seed = check_seed(seed)
     if n_resamples < 1:
         raise StatisticsError(f"n_resamples must be >= 1, it is {n_resamples}")
     table, known = _table(values)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
-from phasefusion._random import MASK_64
+from phasefusion._random import MASK_64, check_seed
 from phasefusion._results import Result
 from phasefusion._ties import best_options, tie_ids
 from phasefusion.errors import StatisticsError
@@ -316,6 +316,7 @@ def pride(
     >>> pride(single, cycle, estimated=[True, False]).answers
     array([1, 1])
     """
+    seed = check_seed(seed)
     single = _probabilities(observed, 2, "observed")
     cycles = np.asarray(rotations, dtype=np.float64)
     n, k = single.shape

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
-from phasefusion._random import MASK_64
+from phasefusion._random import MASK_64, check_seed
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._numbers import (
@@ -341,6 +341,7 @@ def auroc_bootstrap(
     (1.0, 0.1581, 1.0)
     """
     check_level(confidence_level)
+    seed = check_seed(seed)
     if n_resamples < 1:
         raise StatisticsError(f"n_resamples must be >= 1, it is {n_resamples}")
     classes, scores, kept = classes_and_scores(positive, score)

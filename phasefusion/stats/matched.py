@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
-from phasefusion._random import MASK_64, MAX_OPTIONS, splitmix64, tie_seeds
+from phasefusion._random import MASK_64, MAX_OPTIONS, check_seed, splitmix64, tie_seeds
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import (
@@ -264,6 +264,7 @@ def matched_vote(
     >>> made.within, made.across, made.n_splits
     (0.0, 0.5, 3)
     """
+    seed = check_seed(seed)
     options = (rule, seed, missing)
     design = _design(answers, n_options, item_ids, splits, size, options)
     kept = design.kept
@@ -448,6 +449,7 @@ def matched_vote_null(
     """
     if n_permutations < 1:
         raise StatisticsError(f"n_permutations must be >= 1, it is {n_permutations}")
+    seed = check_seed(seed)
     options = (rule, seed, missing)
     design = _design(answers, n_options, item_ids, splits, None, options)
     n_phases = int(design.table.shape[1])

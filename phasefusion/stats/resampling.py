@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
-from phasefusion._random import MASK_64, splitmix64
+from phasefusion._random import MASK_64, check_seed, splitmix64
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import check_choice
@@ -204,6 +204,7 @@ def cluster_bootstrap(
     (0.1429, 4)
     """
     check_level(confidence_level)
+    seed = check_seed(seed)
     if n_resamples < 1:
         raise StatisticsError(f"n_resamples must be >= 1, it is {n_resamples}")
     numerators, denominators, counts = _cluster_sums(values, cluster, denominator)
@@ -431,6 +432,7 @@ def sign_flip_test(
     >>> sign_flip_test([2, -1, 3, 1, 0, 2])
     SignFlip(p=0.1875, 6 clusters, exact)
     """
+    seed = check_seed(seed)
     if n_resamples < 1:
         raise StatisticsError(f"n_resamples must be >= 1, it is {n_resamples}")
     given = finite_column(cluster_sums, "cluster_sums")

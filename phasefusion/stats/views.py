@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._random import check_seed
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import answer_table, gold_answers, percent
@@ -113,6 +114,7 @@ def flip_ratio(
     3.0
     """
     check_level(confidence_level)
+    seed = check_seed(seed)
     above, below = finite_column(flips, "flips"), indicator(rerun_flips, "rerun_flips")
     same_length(flips=above, rerun_flips=below)
     known = above[~np.isnan(above)]
