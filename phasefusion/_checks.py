@@ -12,9 +12,10 @@ from typing import Any, SupportsIndex, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._arrays import INT64_MAX as INT64_MAX
+from phasefusion._arrays import as_array
 from phasefusion.errors import GridError, PhaseFusionError
 
-INT64_MAX = 2**63 - 1
 NAMED_ORIGINS = {"left": Fraction(0), "midpoint": Fraction(1, 2)}
 
 
@@ -98,7 +99,7 @@ def exact_origin(value: Any) -> Fraction:
 
 def timeline(pts: ArrayLike, end_pts: SupportsIndex) -> tuple[NDArray[np.int64], int]:
     """Return the times of a clip's frames and its end, in ticks, in order."""
-    given = np.asarray(pts)
+    given = as_array(pts, "pts", GridError)
     if given.ndim != 1 or given.size == 0:
         raise GridError(
             f"pts has shape {given.shape}; it must be (N,), one time a frame, N >= 1"

@@ -65,6 +65,10 @@ class Answered:
     seconds: float
     seed: int
 
+    @property
+    def _where(self) -> str:
+        return f"question {self.item.question_id!r}, arm {self.arm.name}"
+
     def records(
         self,
         scores: OptionScores | GeneratedAnswers | ArrayLike,
@@ -88,8 +92,7 @@ class Answered:
             if answer["invalid"] is not None and on_error == "raise":
                 if answer["text"] is None:  # a text that names no option is an outcome
                     raise ScoringError(
-                        f"question {self.item.question_id!r}, arm {self.arm.name}, "
-                        f"phase {s}, order {order}: {answer['invalid']}"
+                        f"{self._where}, phase {s}, order {order}: {answer['invalid']}"
                     )
             yield s, {"order": order, **answer, "seconds": self.seconds}
 
@@ -97,16 +100,23 @@ class Answered:
         self, scores: OptionScores | ArrayLike
     ) -> Iterator[tuple[int, int, dict[str, Any]]]:
         item = self.item
-        shape = (len(self.phases), len(self.orders), len(item.options))
-        content, option_mass = check_scores(self.scorer, scores, shape)
+        n_phases = len(self.phases)
+        try:
+            content, option_mass = check_scores(
+                self.scorer, scores, n_phases, self.orders
+            )
+        except ScoringError as error:
+            raise ScoringError(f"{self._where}: {error}") from error
         notes: Sequence[str] = getattr(scores, "notes", ())
         pass_notes: Mapping[Any, str] = getattr(scores, "pass_notes", {})
         if has_repeats(item):
             content = merge_repeats(content, item.same_options)
         fused = fuse(
-            content.reshape(1, -1, shape[2]), item_id=item.question_id, seed=self.seed
+            content.reshape(1, -1, content.shape[2]),
+            item_id=item.question_id,
+            seed=self.seed,
         )
-        answers = np.reshape(fused.answer, shape[:2])
+        answers = np.reshape(fused.answer, content.shape[:2])
         for p, s in enumerate(self.phases):
             for m, order in enumerate(self.orders):
                 values = content[p, m]
@@ -130,8 +140,8 @@ class Answered:
         wanted = (len(self.phases), len(self.orders))
         if generated.shape != wanted:
             raise ScoringError(
-                f"{type(self.scorer).__name__}.score returned texts of shape "
-                f"{generated.shape}; it must be (phases, orders) = {wanted}"
+                f"{self._where}: {type(self.scorer).__name__}.score returned texts of "
+                f"shape {generated.shape}; it must be (phases, orders) = {wanted}"
             )
         for p, s in enumerate(self.phases):
             for m, order in enumerate(self.orders.tolist()):

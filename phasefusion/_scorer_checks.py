@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._arrays import as_array
 from phasefusion._probabilities import (
     ROUNDING,
     TAKE_THE_LOG,
@@ -76,7 +77,7 @@ def check_scorer(scorer: object) -> None:
 
 
 def check_scores(
-    scorer: Scorer, scores: object, shape: tuple[int, int, int]
+    scorer: Scorer, scores: object, n_phases: int, orders: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return log-probabilities and option mass of what a scorer returned.
 
@@ -86,8 +87,10 @@ def check_scores(
         Named in messages.
     scores : OptionScores or array_like, shape (S, M, K)
         Of an array the option mass is the sum of its exponentials over the options.
-    shape : (int, int, int)
-        (S, M, K).
+    n_phases : int
+        S.
+    orders : ndarray, shape (M, K), int64
+        That were asked for.
 
     Returns
     -------
@@ -97,25 +100,27 @@ def check_scores(
     Raises
     ------
     ScoringError
-        If it is neither, a shape is another one, a log-probability is above 0, or the
-        probabilities of a pass add up to more than 1 where letters were scored and none
-        of its options was entered with a bound (``bounded``).
+        If it is neither, a shape or its orders are other ones, a log-probability is
+        above 0, or the probabilities of a pass add up to more than 1 where letters were
+        scored and none of its options was entered with a bound (``bounded``).
     """
     name = type(scorer).__name__
+    shape = (n_phases, *orders.shape)
     wanted = (
         "it must be OptionScores, or an array of log-probabilities of shape "
         f"(phases, orders, options) = {shape}"
     )
     has_mass = hasattr(scores, "logprobs") and hasattr(scores, "option_mass")
-    content = _numbers(getattr(scores, "logprobs", scores))
-    if content is None or (content.ndim == 0 and not has_mass):
-        raise ScoringError(
-            f"{name}.score returned {reprlib.repr(scores)}, a "
-            f"{type(scores).__name__}; {wanted}"
-        )
+    content = _numbers(name, getattr(scores, "logprobs", scores), wanted)
     if content.shape != shape:
         raise ScoringError(
             f"{name}.score returned logprobs of shape {content.shape}; {wanted}"
+        )
+    given = getattr(scores, "orders", orders)
+    if not np.array_equal(given, orders):
+        raise ScoringError(
+            f"{name}.score returned scores of the orders {np.asarray(given).tolist()}; "
+            f"it was asked for {orders.tolist()}, and must return these"
         )
     _check_logarithms(name, content)
     kind = getattr(scores, "kind", "letter")
@@ -123,12 +128,11 @@ def check_scores(
         _check_sums(name, content, getattr(scores, "bounded", ()))
     if not has_mass:
         return content, np.exp(content).sum(axis=-1)
-    mass = _numbers(getattr(scores, "option_mass", None))
-    if mass is None or mass.shape != shape[:2]:
-        found = "what is no number" if mass is None else f"shape {mass.shape}"
+    wanted = f"option_mass must have the shape (phases, orders) = {shape[:2]}"
+    mass = _numbers(name, getattr(scores, "option_mass", None), wanted)
+    if mass.shape != shape[:2]:
         raise ScoringError(
-            f"{name}.score returned option_mass of {found}; it must have the shape "
-            f"(phases, orders) = {shape[:2]}"
+            f"{name}.score returned option_mass of shape {mass.shape}; {wanted}"
         )
     if kind == "letter" and (mass > 1 + ROUNDING).any():
         raise ScoringError(
@@ -176,10 +180,14 @@ def _check_sums(
         )
 
 
-def _numbers(values: object) -> NDArray[np.float64] | None:
-    """Return values as an array of float64; None when they are no real numbers."""
+def _numbers(name: str, values: object, wanted: str) -> NDArray[np.float64]:
+    """Return values as float64, what is masked as NaN, or say why they are none."""
+    said = f"{name}.score returned {reprlib.repr(values)}, a {type(values).__name__}"
     try:
-        table = np.asarray(values)
-    except (TypeError, ValueError):  # rows of different lengths
-        return None
-    return table.astype(np.float64) if table.dtype.kind in "iuf" else None
+        table = as_array(values, "it", ScoringError, np.nan)
+    except ScoringError as error:
+        raise ScoringError(f"{said}, and {error}; {wanted}") from error
+    if table.dtype.kind in "iuf" and (table.ndim or hasattr(values, "dtype")):
+        return table.astype(np.float64)
+    of = f" of dtype {table.dtype}" if table.ndim else ""
+    raise ScoringError(f"{said}{of}; {wanted}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._arrays import as_array
 from phasefusion._checks import warn
 from phasefusion._wording import by_number, counted
 from phasefusion.errors import FrameCountWarning, UsageError, VideoError
@@ -74,7 +75,7 @@ def check_on_error(on_error: object) -> None:
 
 def check_indices(path: str, n_frames: int, indices: ArrayLike) -> NDArray[np.int64]:
     """Return frames by index as an array, or say which are none."""
-    array = np.asarray(indices)
+    array = as_array(indices, "indices", UsageError)
     if array.size == 0:
         array = array.astype(np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _frames
+from phasefusion._arrays import as_array
 from phasefusion.errors import FrameError
 
 Filter: TypeAlias = Literal["box", "bilinear", "hamming", "bicubic", "lanczos"]
@@ -281,6 +282,7 @@ def _check_frames(frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
             f"frames must be a NumPy array of uint8, got {got}; scaled floats have "
             "lost the rounding that an exact resize needs"
         )
+    frames = as_array(frames, "frames", FrameError)
     if frames.ndim < 3 or frames.shape[-1] != 3:
         raise FrameError(
             f"frames must have shape (..., height, width, 3), got {frames.shape}; "

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
+from phasefusion._arrays import as_array
 from phasefusion._checks import warn
 from phasefusion._fused import FusedPosterior, Missing, Pool, WeightedPosterior
 from phasefusion._probabilities import TAKE_THE_LOG, are_probabilities
@@ -46,8 +47,8 @@ def _choice(value: str, names: tuple[str, ...], argument: str) -> int:
 
 
 def _logp(values: ArrayLike, n_dims: tuple[int, ...], shapes: str) -> Any:
+    given = as_array(values, "logp", PosteriorError, np.nan)
     try:
-        given = np.asarray(values)
         if given.dtype.kind == "c":
             raise TypeError("they are complex")
         array = np.asarray(given, dtype=np.float64)
@@ -84,7 +85,7 @@ def _options(
     """Options of each item, checked against the padded width; None for all of it."""
     if n_options is None:
         return None
-    given = np.asarray(n_options)
+    given = as_array(n_options, "n_options", PosteriorError)
     if given.dtype.kind not in "iu" or given.shape not in ((), shape):
         raise PosteriorError(
             f"n_options must be an int or integers of shape {shape}, it is "
@@ -524,7 +525,8 @@ def position_weighted(
     >>> position_weighted([[2.0, 1.0], [0.5, 1.5]], [[0, 1], [1, 0]]).answer
     0
     """
-    scores = np.asarray(letter_logits, dtype=np.float64)
+    given = as_array(letter_logits, "letter_logits", PosteriorError)
+    scores = np.asarray(given, dtype=np.float64)
     checked = validate(orders)
     if scores.shape != checked.shape:
         raise PosteriorError(

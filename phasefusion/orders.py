@@ -11,12 +11,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
+from phasefusion._arrays import as_array
 from phasefusion._checks import warn
 from phasefusion._random import MASK_64, check_seed, fnv1a64
 from phasefusion.errors import OptionError, OptionWarning
@@ -405,10 +406,7 @@ def validate(orders: ArrayLike) -> NDArray[np.int64]:
     >>> validate([1, 0])
     array([[1, 0]])
     """
-    try:
-        given = np.asarray(orders)
-    except ValueError as error:  # rows of different length
-        raise OptionError("orders must be one (M, K) array of integers") from error
+    given = as_array(orders, "orders", OptionError)
     if given.ndim == 1:
         given = given[None]
     if given.ndim != 2 or given.shape[1] < 1 or given.dtype.kind not in "iu":
@@ -435,7 +433,7 @@ def _aligned(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], tuple[int, ...]]:
     """Values as (n, M, K), orders as (M, K), and the shape to give back."""
     checked = validate(orders)
-    given = np.asarray(values, dtype=np.float64)
+    given = np.asarray(as_array(values, name, OptionError, np.nan), dtype=np.float64)
     one = np.ndim(orders) == 1
     wanted = checked.shape[1:] if one else checked.shape
     if given.ndim < len(wanted) or given.shape[given.ndim - len(wanted) :] != wanted:
@@ -507,7 +505,7 @@ def to_letters(content_values: ArrayLike, orders: ArrayLike) -> NDArray[np.float
 def _mapped_answers(
     answers: ArrayLike, tables: NDArray[np.int64], one: bool, name: str
 ) -> NDArray[np.int64]:
-    given: NDArray[Any] = np.asarray(answers)
+    given = as_array(answers, name, OptionError, -1)
     n_orders, n_options = tables.shape
     if given.dtype.kind not in "iu":
         raise OptionError(f"{name} must be integers, they are {given.dtype}")

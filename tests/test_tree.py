@@ -29,8 +29,8 @@ PYTHON_FILES = sorted(
 # stage and of earlier ones, late and for types alone too.
 STAGES = {
     "errors": "errors _core",
-    "shared": "_checks _file_hash _install _markdown _paths _random _results _whole "
-    "_wording progress",
+    "shared": "_arrays _checks _file_hash _install _markdown _paths _random _results "
+    "_whole _wording progress",
     "grid": "grid samplers _sampled",
     # a GPU is another place where the same frames, scores and counts are made
     "frames": "_frames frames pixels _cuda cuda _devices",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._arrays import as_array
 from phasefusion._results import Result
 from phasefusion.cuda import arrays, runtime
 from phasefusion.errors import PosteriorError
@@ -94,7 +95,7 @@ def option_scores(
 
 def _rows(name: str, given: ArrayLike, n: int) -> NDArray[np.int32]:
     """Return integers of shape (n, K)."""
-    array = np.asarray(given)
+    array = as_array(given, name, PosteriorError)
     if array.dtype.kind not in "iu" or array.ndim not in (1, 2) or array.size == 0 < n:
         raise PosteriorError(f"{name} must be integers of shape (K,) or (n, K)")
     if array.ndim == 2 and array.shape[0] != n:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._arrays import as_array
 from phasefusion._install import remedy
 from phasefusion._random import MASK_64, check_seed
 from phasefusion.cuda import arrays, runtime
@@ -106,7 +107,7 @@ def bootstrap_sums(
     """
     from phasefusion import _cuda
 
-    given = np.asarray(values)
+    given = as_array(values, "values", StatisticsError)
     if given.dtype.kind not in "iub" or given.ndim != 2 or 0 in given.shape:
         raise StatisticsError(
             f"values must be integers of shape (n, k), got {given.dtype} of shape "
@@ -159,7 +160,7 @@ def gram(values: NDArray[np.int8], *, device: int = 0) -> NDArray[np.int32]:
     """
     from phasefusion import _cuda
 
-    given = np.asarray(values)
+    given = as_array(values, "values", StatisticsError)
     if given.dtype != np.int8 or given.ndim < 2 or 0 in given.shape:
         raise StatisticsError(
             f"values must be int8 of shape (..., n, d), got {given.dtype} of shape "

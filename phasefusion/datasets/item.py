@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -104,6 +105,22 @@ def _words(path: Path) -> bytes:
     return json.dumps(cues).encode()
 
 
+#: What isinstance is asked of each field but options and gold, and its name.
+_KINDS: dict[str, tuple[Any, str]] = {
+    "question_id": (str, "a str"),
+    "benchmark": (str, "a str"),
+    "video": (str, "a str"),
+    "video_id": (str, "a str"),
+    "question": (str, "a str"),
+    "type": (str | None, "a str or None"),
+    "start": (Real | None, "seconds or None"),
+    "end": (Real | None, "seconds or None"),
+    "extra": (Mapping, "a dict"),
+    "strata": (Mapping, "a dict"),
+    "subtitles": (SubtitleSource | None, "a SubtitleSource or None"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Item(Result):
     """One multiple-choice question about one video.
@@ -140,8 +157,8 @@ class Item(Result):
     Raises
     ------
     DatasetError
-        Naming the question, if its options cannot be lettered and told apart, or the
-        gold is none of them.
+        Naming the question, if a field is of another type, its options cannot be
+        lettered and told apart, or the gold is none of them.
     """
 
     question_id: str
@@ -160,6 +177,13 @@ class Item(Result):
 
     def __post_init__(self) -> None:
         where = f"question {self.question_id!r}"
+        for name, (kind, wanted) in _KINDS.items():
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise DatasetError(
+                    f"{where}: {name} is {value!r}, a {type(value).__name__}; it must "
+                    f"be {wanted}"
+                )
         options = checked_options(self.options, where)
         object.__setattr__(self, "options", options)
         if self.gold is None:

@@ -222,8 +222,7 @@ class CachedScorer:
         made = self._scorer.score(clip, question, options, orders=orders)
         if isinstance(made, GeneratedAnswers):
             raise ScoringError("generated answers have no posteriors to keep")
-        shape = (len(phases), len(columns), len(options))
-        scores = _as_scores(self._scorer, made, orders, shape)
+        scores = _as_scores(self._scorer, made, orders, len(phases))
         kept.notes += [note for note in scores.notes if note not in kept.notes]
         for p, s in enumerate(phases):
             for i, m in enumerate(columns):
@@ -271,9 +270,9 @@ def _as_scores(
     scorer: Scorer,
     scores: OptionScores | ArrayLike,
     orders: NDArray[np.int64],
-    shape: tuple[int, int, int],
+    n_phases: int,
 ) -> OptionScores:
-    logprobs, mass = check_scores(scorer, scores, shape)
+    logprobs, mass = check_scores(scorer, scores, n_phases, orders)
     if isinstance(scores, OptionScores):
         return scores
     return OptionScores(logprobs, mass, orders)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._arrays import as_array
 from phasefusion._results import Result
 from phasefusion.errors import OptionError, ScoringError
 from phasefusion.orders import MAX_LETTERS, validate
@@ -62,7 +63,8 @@ class OptionScores(Result):
     Raises
     ------
     ScoringError
-        If the shapes do not fit together, or `bounded` names a pass that is none.
+        If the shapes do not fit together, a row of orders is no permutation, scores are
+        no numbers, the kind is another one, or `bounded` names a pass that is none.
 
     Examples
     --------
@@ -82,11 +84,16 @@ class OptionScores(Result):
     bounded: Collection[tuple[int, int]] = ()
 
     def __post_init__(self) -> None:
-        orders = validate(self.orders).copy()
-        if np.iscomplexobj(self.logprobs) or np.iscomplexobj(self.option_mass):
-            raise ScoringError("logprobs and option_mass must be real, not complex")
-        logprobs = np.array(self.logprobs, dtype=np.float64)
-        mass = np.array(self.option_mass, dtype=np.float64)
+        if self.kind not in get_args(Kind):
+            raise ScoringError(
+                f"kind={self.kind!r} must be one of {', '.join(get_args(Kind))}"
+            )
+        try:
+            orders = validate(self.orders).copy()
+        except OptionError as error:  # of the scorer, not of the question
+            raise ScoringError(str(error)) from error
+        logprobs = _real(self.logprobs, "logprobs")
+        mass = _real(self.option_mass, "option_mass")
         if logprobs.ndim != 3 or logprobs.shape[1:] != orders.shape:
             raise ScoringError(
                 f"logprobs has shape {logprobs.shape}; with orders of shape "
@@ -141,6 +148,14 @@ class OptionScores(Result):
                 )
             return self.logprobs.astype(dtype)
         return self.logprobs.copy() if copy else self.logprobs
+
+
+def _real(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return a copy as float64; what is masked is NaN."""
+    array = as_array(values, name, ScoringError, np.nan)
+    if array.dtype.kind not in "iuf":
+        raise ScoringError(f"{name} must be real numbers, they are {array.dtype}")
+    return np.array(array, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._arrays import as_array, as_int64
 from phasefusion.errors import StatisticsError
 
 Policy: TypeAlias = Literal["complete", "available-macro", "available-micro"]
@@ -21,12 +22,17 @@ def check_choice(value: str, names: tuple[str, ...], argument: str) -> None:
         raise StatisticsError(f"{argument} must be one of {names}, it is {value!r}")
 
 
-def integers(values: ArrayLike, name: str, n_dim: int | None = None) -> NDArray[Any]:
-    """Whole numbers as int64; floats and objects are refused, not rounded."""
-    try:
-        array = np.asarray(values)
-    except ValueError as error:  # rows of different length
-        raise StatisticsError(f"{name} must be a rectangular array: {error}") from error
+def integers(
+    values: ArrayLike,
+    name: str,
+    n_dim: int | None = None,
+    missing: int | None = None,
+) -> NDArray[np.int64]:
+    """Whole numbers as int64; floats and objects are refused, not rounded.
+
+    What is masked becomes `missing`; without one it is refused.
+    """
+    array = as_array(values, name, StatisticsError, missing)
     if array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
@@ -35,14 +41,14 @@ def integers(values: ArrayLike, name: str, n_dim: int | None = None) -> NDArray[
         raise StatisticsError(
             f"{name} must have {n_dim} dimensions, its shape is {array.shape}"
         )
-    return array.astype(np.int64, copy=False)
+    return as_int64(array, name, StatisticsError)
 
 
 def answer_table(
     answers: ArrayLike, missing: int = -1, name: str = "answers", n_dim: int = 2
 ) -> NDArray[np.int64]:
     """Answers as a contiguous int64 table in which -1 is the missing answer."""
-    table = integers(answers, name, n_dim)
+    table = integers(answers, name, n_dim, missing)
     if n_dim == 2 and table.shape[1] < 1:
         raise StatisticsError(f"{name} hold no pass, their shape is {table.shape}")
     if missing != -1:

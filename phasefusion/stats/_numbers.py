@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._arrays import as_array
 from phasefusion.errors import StatisticsError
 
+_EXACT = (Real, Decimal)  # of arrays of objects
 
-def numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Numbers as a float64 array of any shape; NaN stays, it means missing."""
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "biuf" and array.size:
-            raise TypeError(f"dtype {array.dtype}")
-        return array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise StatisticsError(f"{name} must be numbers: {error}") from error
+
+def numbers(
+    values: ArrayLike, name: str, missing: float | None = math.nan
+) -> NDArray[np.float64]:
+    """Numbers as a float64 array of any shape; NaN stays, it means missing.
+
+    What is masked is missing too; with None it is refused.
+    """
+    array = as_array(values, name, StatisticsError, missing)
+    exact = array.dtype.kind == "O" and all(isinstance(x, _EXACT) for x in array.flat)
+    if array.dtype.kind not in "biuf" and array.size and not exact:
+        raise StatisticsError(f"{name} must be numbers: dtype {array.dtype}")
+    return array.astype(np.float64)
 
 
 def column(values: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -65,7 +74,7 @@ def clusters(cluster: ArrayLike | None, n_items: int) -> tuple[NDArray[np.int64]
     """Clusters of items as 0 .. G-1, and G; every item its own without labels."""
     if cluster is None:
         return np.arange(n_items), n_items
-    labels = np.asarray(cluster)
+    labels = as_array(cluster, "cluster", StatisticsError)
     if labels.shape != (n_items,):
         raise StatisticsError(
             f"cluster must have shape ({n_items},), it has {labels.shape}"
@@ -73,9 +82,9 @@ def clusters(cluster: ArrayLike | None, n_items: int) -> tuple[NDArray[np.int64]
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise StatisticsError("cluster holds NaN; give every item a label")
     if labels.dtype.kind == "O":
-        numbers: dict[Any, int] = {}
-        group = np.array([numbers.setdefault(v, len(numbers)) for v in labels], int)
-        return group, len(numbers)
+        known: dict[Any, int] = {}
+        group = np.array([known.setdefault(v, len(known)) for v in labels], int)
+        return group, len(known)
     names, group = np.unique(labels, return_inverse=True)
     return group.astype(np.int64), len(names)
 

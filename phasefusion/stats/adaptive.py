@@ -10,10 +10,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._arrays import as_array
 from phasefusion._results import Result
 from phasefusion._ties import best_options, tie_ids
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import percent
+from phasefusion.stats._numbers import numbers
 
 _SUM_TOLERANCE = 1e-6
 
@@ -103,7 +105,7 @@ def half_step_order(
     >>> half_step_order([1, 0, 2])
     array([0, 2, 1])
     """
-    phases = np.asarray(order)
+    phases = as_array(order, "order", StatisticsError)
     checked = _checked_order(phases, phases.size)
     s = len(checked)
     turned = s // 2 + (1 if origin >= Fraction(1, 2) else 0)
@@ -190,7 +192,11 @@ def walk_of(
     """Fuse the first 1 .. S phases in their order."""
     table = _checked_posteriors(posteriors, name)
     n, s, k = table.shape
-    phases = phase_order(s) if order is None else _checked_order(np.asarray(order), s)
+    phases = (
+        phase_order(s)
+        if order is None
+        else _checked_order(as_array(order, "order", StatisticsError), s)
+    )
     widths = _checked_widths(n_options, n, k)
     # what is missing makes all that would follow on it NaN, too
     means = table[:, phases].cumsum(axis=1) / np.arange(1, s + 1)[:, None]
@@ -225,7 +231,7 @@ def _checked_order(order: NDArray[np.integer], n_phases: int) -> NDArray[np.int6
 
 
 def _checked_posteriors(posteriors: ArrayLike, name: str) -> NDArray[np.float64]:
-    table = np.asarray(posteriors, dtype=np.float64)
+    table = numbers(posteriors, name)
     if table.ndim != 3 or table.shape[1] < 1 or table.shape[2] < 1:
         raise StatisticsError(f"{name} must have shape (n, S, K), not {table.shape}")
     there = np.asarray(~np.isnan(table).any(axis=2))
@@ -243,7 +249,7 @@ def _checked_posteriors(posteriors: ArrayLike, name: str) -> NDArray[np.float64]
 def _checked_widths(n_options: ArrayLike | None, n: int, k: int) -> NDArray[np.int64]:
     if n_options is None:
         return np.full(n, k, dtype=np.int64)
-    widths = np.asarray(n_options)
+    widths = as_array(n_options, "n_options", StatisticsError)
     if widths.shape != (n,) or widths.dtype.kind not in "iu":
         raise StatisticsError(f"n_options must be {n} integers, one an item")
     if n and not (widths.min() >= 1 and widths.max() <= k):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import percent
-from phasefusion.stats._numbers import column, indicator
+from phasefusion.stats._numbers import column, indicator, numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -87,7 +87,7 @@ def allocation(correct: ArrayLike, costs: ArrayLike) -> Allocation:
 4 items)
     """
     price = column(costs, "costs")
-    given = np.asarray(correct)
+    given = numbers(correct, "correct")
     if given.ndim != 2 or given.shape[1] != len(price) or not len(price):
         raise StatisticsError(
             f"correct must have shape (n, {len(price)}), one column a cost; it is "

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._arrays import as_array
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
-from phasefusion.stats._answers import gold_answers, percent
+from phasefusion.stats._answers import gold_answers, integers, percent
 from phasefusion.stats._exact import binomial_cdf
 from phasefusion.stats._numbers import clusters, column, fraction_in, sums_by
 from phasefusion.stats.adaptive import Walk, half_step_order, phase_order, walk_of
@@ -167,7 +168,7 @@ def adaptive_curve(
     nothing = np.full(len(steps), np.nan)
     right = nothing
     if gold is not None:
-        wanted = np.asarray(gold)
+        wanted = integers(gold, "gold", 1, missing=-1)
         known = wanted >= 0
         gold_answers(np.where(known, wanted, 0), len(sweep.kept))
         known, wanted = known[sweep.kept], wanted[sweep.kept]
@@ -201,9 +202,10 @@ def _both_walks(
         raise StatisticsError(
             f"shifted has shape {np.shape(shifted)}; there are {n} items of {s} phases"
         )
-    there = shifted_order
-    if there is None:
+    if shifted_order is None:
         there = half_step_order(phase_order(s) if order is None else order)
+    else:
+        there = as_array(shifted_order, "shifted_order", StatisticsError)
     return walk, walk_of(shifted, there, n_options, item_ids, seed, "shifted")
 
 
@@ -371,7 +373,7 @@ def _risks(
     if cluster is None:
         k = losses.sum(axis=1)
         return k / n, np.asarray(binomial_cdf(k, np.full(len(k), n), alpha)), n
-    labels = np.asarray(cluster)
+    labels = as_array(cluster, "cluster", StatisticsError)
     if labels.shape != (len(sweep.kept),):
         raise StatisticsError(
             f"cluster must have shape ({len(sweep.kept)},), it has {labels.shape}"

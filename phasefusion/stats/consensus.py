@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
+from phasefusion._arrays import as_array
 from phasefusion._random import MAX_OPTIONS, tie_seeds
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import answer_table, check_choice, integers, percent
+from phasefusion.stats._numbers import numbers
 
 Rule: TypeAlias = Literal["posterior", "priority", "lowest", "first"]
 _RULES = ("posterior", "priority", "lowest", "first")
@@ -111,7 +113,11 @@ def consensus(
     Consensus(1, votes [2, 2, 0, 0], posterior)
     """
     one = np.ndim(votes) == 1
-    table = answer_table(np.asarray(votes)[None] if one else votes, missing, "votes")
+    table = answer_table(
+        as_array(votes, "votes", StatisticsError, missing)[None] if one else votes,
+        missing,
+        "votes",
+    )
     if rule is None:
         rule = "priority" if mean_posterior is None else "posterior"
     check_choice(rule, _RULES, "rule")
@@ -274,7 +280,7 @@ def _posterior(
 ) -> NDArray[np.float64] | None:
     if mean_posterior is None:
         return None
-    array = np.asarray(mean_posterior, dtype=np.float64)
+    array = numbers(mean_posterior, "mean_posterior")
     array = np.ascontiguousarray(array[None] if one and array.ndim == 1 else array)
     if array.ndim != 2 or len(array) != n_items or array.shape[1] < 1:
         raise StatisticsError(

@@ -11,18 +11,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
+from phasefusion._arrays import as_array
 from phasefusion._random import MASK_64, check_seed
 from phasefusion._results import Result
 from phasefusion._ties import best_options, tie_ids
 from phasefusion.errors import StatisticsError
 from phasefusion.orders import cyclic, to_content, validate
 from phasefusion.stats._answers import percent
+from phasefusion.stats._numbers import numbers
 
 EPSILON = 1e-10  # of the published method: inside logs and in denominators
 
 
 def _probabilities(values: ArrayLike, n_dim: int, name: str) -> Any:
-    array = np.asarray(values, dtype=np.float64)
+    array = numbers(values, name, None)
     if array.ndim != n_dim or array.shape[-1] < 1:
         raise StatisticsError(
             f"{name} must have {n_dim} dimensions, options last; its shape is "
@@ -70,7 +72,7 @@ def letter_prior(observed: ArrayLike) -> NDArray[np.float64]:
     >>> letter_prior([[0.6, 0.4], [0.6, 0.4]]).round(3)
     array([0.6, 0.4])
     """
-    array = np.asarray(observed, dtype=np.float64)
+    array = numbers(observed, "observed", None)
     p = _normalised(_probabilities(array, max(array.ndim, 2), "observed"))
     return _softmax(np.log(p + EPSILON).mean(axis=-2))
 
@@ -216,7 +218,7 @@ def divide_by_prior(
     >>> int(divide_by_prior([0.55, 0.45], [0.7, 0.3]).answers)
     1
     """
-    array = np.asarray(observed, dtype=np.float64)
+    array = numbers(observed, "observed", None)
     p = _normalised(_probabilities(array, max(array.ndim, 1), "observed"))
     weights = _probabilities(prior, 1, "prior")
     if weights.shape[-1] != p.shape[-1]:
@@ -318,7 +320,7 @@ def pride(
     """
     seed = check_seed(seed)
     single = _probabilities(observed, 2, "observed")
-    cycles = np.asarray(rotations, dtype=np.float64)
+    cycles = numbers(rotations, "rotations")
     n, k = single.shape
     if cycles.shape != (n, k, k) or n == 0:
         raise StatisticsError(
@@ -332,7 +334,7 @@ def pride(
         chosen = np.zeros(n, dtype=np.bool_)
         chosen[order[: max(1, math.floor(fraction * n))]] = True
     else:
-        chosen = np.asarray(estimated, dtype=np.bool_)
+        chosen = as_array(estimated, "estimated", StatisticsError).astype(np.bool_)
     if chosen.shape != (n,) or not chosen.any():
         raise StatisticsError("estimated must name at least one of the n items")
     rows = _normalised(_probabilities(cycles[chosen], 3, "rotations"))

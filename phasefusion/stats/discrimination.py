@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
+from phasefusion._arrays import as_array
 from phasefusion._random import MASK_64, check_seed
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
@@ -443,8 +444,12 @@ def flip_auroc(
     """
     scores, classes = -column(margins, "margins"), indicator(flipped, "flipped")
     same_length(margins=scores, flipped=classes)
-    cells = np.zeros(len(scores), int) if cell is None else np.asarray(cell)
-    groups = None if cluster is None else np.asarray(cluster)
+    cells = (
+        np.zeros(len(scores), int)
+        if cell is None
+        else as_array(cell, "cell", StatisticsError)
+    )
+    groups = None if cluster is None else as_array(cluster, "cluster", StatisticsError)
     if cells.shape != scores.shape:
         raise StatisticsError(f"cell must have shape {scores.shape}, it {cells.shape}")
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._arrays import as_array
 from phasefusion._results import Result
 from phasefusion.errors import (
     BackendUnavailableError,
@@ -72,7 +73,8 @@ def visual_distinctness(
 
         if arrays.on_gpu(a):
             return frame_distance(a, b, metric)
-    first, second = np.asarray(a), np.asarray(b)
+    first = as_array(a, "a", StatisticsError)
+    second = as_array(b, "b", StatisticsError)
     if first.shape != second.shape:
         raise StatisticsError(
             f"a has shape {first.shape}, b has {second.shape}; frames are compared one "
@@ -197,7 +199,7 @@ absolute, 1 frames a view)
     check_choice(metric, _METRICS, "metric")
     check_choice(device, _DEVICES, "device")
     is_there = device != "cpu" and _lies_on_gpu(views)
-    frames = views if is_there else np.asarray(views)
+    frames = views if is_there else as_array(views, "views", StatisticsError)
     shape = tuple(int(n) for n in frames.shape)
     places = np.array([float(phase) for phase in phases])
     if len(shape) < 3 or shape[0] < 2 or shape[1] < 1:

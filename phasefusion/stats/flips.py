@@ -118,7 +118,7 @@ def flip_rates(
     FlipRates(pairwise=41.67 %, any=50.00 %, 3 passes, 4 items, 0 dropped, complete)
     """
     check_choice(policy, POLICIES, "policy")
-    table = integers(answers, "answers", 2)
+    table = integers(answers, "answers", 2, missing)
     made = _summarized(table, None, policy) if missing == -1 else None
     if made is not None:
         return made

@@ -12,7 +12,7 @@ from phasefusion._results import Result
 from phasefusion._ties import best_options, tie_ids
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import percent
-from phasefusion.stats._numbers import fraction_in
+from phasefusion.stats._numbers import fraction_in, numbers
 
 _SUM_TOLERANCE = 1e-6
 
@@ -103,7 +103,7 @@ def confidence_guided(
     array([0, 1])
     """
     fraction_in(accept, "accept")
-    table = np.asarray(posteriors, dtype=np.float64)
+    table = numbers(posteriors, "posteriors")
     if table.ndim != 3 or table.shape[1] != 3 or table.shape[2] < 1:
         raise StatisticsError(
             f"posteriors must have shape (n, 3, K), they have {table.shape}"

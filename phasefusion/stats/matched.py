@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _core
+from phasefusion._arrays import as_array
 from phasefusion._random import MASK_64, MAX_OPTIONS, check_seed, splitmix64, tie_seeds
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
@@ -358,7 +359,7 @@ def half_split_residual(
     >>> half_split_residual([[0, 0, 1, 1], [2, 2, 2, 2]], size=2).mean.__round__(4)
     0.1667
     """
-    table = np.asarray(answers)
+    table = as_array(answers, "answers", StatisticsError, missing)
     made = matched_vote(
         table[:, None] if table.ndim == 2 else table,
         n_options=n_options,

@@ -20,6 +20,7 @@ from phasefusion.stats._answers import (
     percent,
 )
 from phasefusion.stats._exact import binomial_cdf
+from phasefusion.stats._numbers import numbers
 from phasefusion.stats.consistency import consistency
 from phasefusion.stats.proportions import Proportion, proportion_ci
 
@@ -242,7 +243,7 @@ def fixation(
         by_letter = consistency(letters, "modal", missing=missing)
         letter, per_letter = by_letter.mean, by_letter.per_item
     if position_posteriors is not None:
-        posteriors = np.asarray(position_posteriors, dtype=np.float64)
+        posteriors = numbers(position_posteriors, "position_posteriors")
         if posteriors.ndim != 3 or posteriors.shape[::2] != (n_items, n_options):
             raise StatisticsError(
                 f"position_posteriors must have shape ({n_items}, M, {n_options}), not "

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._arrays import as_array
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import integers
 from phasefusion.stats._exact import binomial_cdf, binomial_log_pmf
-from phasefusion.stats._numbers import indicator
+from phasefusion.stats._numbers import clusters, indicator, numbers
 
 #: Discordant items up to which whole numbers are used.
 _WHOLE = 1000
@@ -135,7 +136,8 @@ def discordant(a: ArrayLike, b: ArrayLike) -> tuple[int, int]:
     >>> discordant([True, True, False], [True, False, False])
     (1, 0)
     """
-    first, second = np.asarray(a), np.asarray(b)
+    first = as_array(a, "a", StatisticsError)
+    second = as_array(b, "b", StatisticsError)
     if first.shape != second.shape or first.ndim != 1:
         raise StatisticsError(
             f"a and b must have one shape (n,), they have {first.shape}, {second.shape}"
@@ -201,15 +203,10 @@ def clustered_mcnemar(diff: ArrayLike, cluster: ArrayLike) -> ClusteredMcNemar:
     from scipy.special import chdtrc
 
     values = integers(diff, "diff", 1)
-    labels = np.asarray(cluster)
-    if labels.shape != values.shape:
-        raise StatisticsError(
-            f"cluster must have shape {values.shape}, it has {labels.shape}"
-        )
+    group, n_groups = clusters(cluster, len(values))
     if values.size and np.abs(values).max() > 1:
         raise StatisticsError("diff must hold -1, 0 and 1 alone")
-    names, group = np.unique(labels, return_inverse=True)
-    sums = np.zeros(len(names), np.int64)
+    sums = np.zeros(n_groups, np.int64)
     np.add.at(sums, group, values)
     squares = int((sums**2).sum())
     if squares == 0:
@@ -275,7 +272,7 @@ def cochran_q(correct: ArrayLike) -> CochranQ:
     """
     from scipy.special import chdtrc
 
-    array = np.asarray(correct)
+    array = numbers(correct, "correct")
     if array.ndim != 2 or array.shape[1] < 2:
         raise StatisticsError(
             f"correct must have shape (n, k) with k >= 2, it has {array.shape}"

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from phasefusion._arrays import as_array
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import check_choice, percent
@@ -233,7 +234,7 @@ def accuracy(
     >>> accuracy([True, False, True, True])
     Proportion(75.00 % [30.06 %, 95.44 %], 3 of 4, wilson at 0.95)
     """
-    array = np.asarray(correct)
+    array = as_array(correct, "correct", StatisticsError)
     if array.ndim != 1:
         raise StatisticsError(f"correct must have shape (n,), it has {array.shape}")
     if array.size and not np.isin(array, (0, 1)).all():

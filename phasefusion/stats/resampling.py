@@ -26,6 +26,7 @@ from phasefusion.stats._numbers import (
     clusters,
     column,
     finite_column,
+    numbers,
     same_length,
     sums_by,
 )
@@ -70,7 +71,7 @@ def quantile(
     array([1.75, 2.5 ])
     """
     check_choice(method, _QUANTILES, "method")
-    shares = np.asarray(q, dtype=np.float64)
+    shares = numbers(q, "q", None)
     if shares.size and not (shares.min() >= 0.0 and shares.max() <= 1.0):
         raise StatisticsError(f"q must be in [0, 1], it is {shares}")
     known = column(values, "values")
@@ -293,7 +294,7 @@ class ExactBootstrap(Result):
     ) -> NDArray[np.float64]:
         """Quantiles of the distribution; see `stats.quantile`."""
         check_choice(method, _QUANTILES, "method")
-        shares = np.asarray(q, dtype=np.float64)
+        shares = numbers(q, "q", None)
         if not len(self.values):
             return np.full(shares.shape, np.nan)
         ends = np.cumsum(self.weights)

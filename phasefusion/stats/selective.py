@@ -8,11 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._arrays import as_array
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import integers, percent
 from phasefusion.stats._exact import binomial_cdf
-from phasefusion.stats._numbers import column, fraction_in, indicator, same_length
+from phasefusion.stats._numbers import (
+    column,
+    fraction_in,
+    indicator,
+    numbers,
+    same_length,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -50,7 +57,7 @@ class RiskCoverage(Result):
         Two signals are compared at one coverage this way, also where a signal with few
         values has no operating point.
         """
-        wanted = np.asarray(coverage, dtype=np.float64)
+        wanted = numbers(coverage, "coverage", None)
         if wanted.size and not (wanted.min() > 0.0 and wanted.max() <= 1.0):
             raise StatisticsError(f"coverage must be in (0, 1], it is {wanted}")
         if self.n == 0:
@@ -353,7 +360,7 @@ def hoeffding_bentkus(
     from scipy.special import rel_entr
 
     fraction_in(alpha, "alpha")
-    share, size = np.asarray(risk, dtype=np.float64), np.asarray(n)
+    share, size = numbers(risk, "risk", None), as_array(n, "n", StatisticsError)
     if share.size and not (share.min() >= 0.0 and share.max() <= 1.0):
         raise StatisticsError(f"risk must be in [0, 1], it is {share}")
     if size.dtype.kind not in "iu" or (size.size and size.min() < 1):

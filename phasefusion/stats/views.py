@@ -9,11 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._arrays import as_array
 from phasefusion._random import check_seed
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import answer_table, gold_answers, percent
-from phasefusion.stats._numbers import clusters, finite_column, indicator, same_length
+from phasefusion.stats._numbers import (
+    clusters,
+    finite_column,
+    indicator,
+    numbers,
+    same_length,
+)
 from phasefusion.stats.equivalence import ClusteredMean, clustered_mean
 from phasefusion.stats.paired import McNemar, discordant, mcnemar
 from phasefusion.stats.proportions import (
@@ -462,7 +469,7 @@ def rank_reversals(scores: ArrayLike) -> RankReversals:
     >>> rank_reversals([[0.51, 0.53], [0.52, 0.50], [0.40, 0.41]])
     RankReversals(1 of 3 pairs, 2 leaders, 3 models over 2 views)
     """
-    table = np.asarray(scores, dtype=np.float64)
+    table = numbers(scores, "scores", None)
     if table.ndim != 2 or table.shape[1] < 1 or not np.isfinite(table).all():
         raise StatisticsError(
             f"scores must be finite with shape (m, V), V >= 1; their shape is "
@@ -542,8 +549,9 @@ def gains_by(
     >>> gains_by([1, 1, 0], [0, 1, 1], [0.5, 0.8, 3.0], [0, 1, 10])[0]
     Gain([0, 1): +50.00 points, 2 items, p=1, exact)
     """
-    first, second = np.asarray(a), np.asarray(b)
-    by, bounds = np.asarray(values, np.float64), np.asarray(edges, np.float64)
+    first = as_array(a, "a", StatisticsError)
+    second = as_array(b, "b", StatisticsError)
+    by, bounds = numbers(values, "values"), numbers(edges, "edges", None)
     same_length(a=first, b=second, values=by)
     if bounds.ndim != 1 or len(bounds) < 2 or not (np.diff(bounds) > 0.0).all():
         raise StatisticsError(f"edges must ascend strictly, they are {bounds}")

@@ -1,6 +1,7 @@
 """Question files: what is read, and that every bad file says where and why."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -226,12 +227,25 @@ def test_bad_items(folder, changes, message):
         ({"gold": "B"}, "gold 'B'"),
         ({"gold": True}, "gold True"),
         ({"gold": 1.0}, r"gold 1\.0"),
+        ({"question_id": 5}, "question 5: question_id is 5, a int; it must be a str"),
+        ({"benchmark": None}, "benchmark is None, a NoneType; it must be a str"),
+        ({"video": Path("v.mp4")}, r"video is PosixPath\('v.mp4'\), a PosixPath; it"),
+        ({"video": None}, "question 'q': video is None, a NoneType; it must be a str"),
+        ({"video_id": 3}, "video_id is 3"),
+        ({"question": b"What?"}, "question is b'What"),
+        ({"type": ["a"]}, r"type is \['a'\], a list; it must be a str or None"),
+        ({"start": "1"}, "start is '1', a str; it must be seconds or None"),
+        ({"end": [2]}, r"end is \[2\], a list"),
+        ({"extra": None}, "extra is None, a NoneType; it must be a dict"),
+        ({"strata": "long"}, "strata is 'long', a str; it must be a dict"),
+        ({"subtitles": "s.srt"}, "subtitles is 's.srt', a str; it must be a Subtitle"),
     ],
 )
 def test_items_made_by_hand_are_checked(changes, message):
-    fields = {"options": ["x", "y"], "gold": 1} | changes
+    fields = {"options": ["x", "y"], "gold": 1, "question_id": "q"}
+    fields |= {"benchmark": "set", "video": "clip.mp4", "video_id": "clip"}
     with pytest.raises(DatasetError, match=message):
-        Item("q", "set", "clip.mp4", "clip", "What?", **fields)
+        Item(**fields | {"question": "What?"} | changes)
 
 
 @pytest.mark.parametrize(

@@ -136,8 +136,65 @@ def test_a_bounded_pass_is_one_of_the_passes():
 
 
 def test_complex_scores_are_refused():
-    with pytest.raises(ScoringError, match="must be real, not complex"):
+    with pytest.raises(ScoringError, match="must be real numbers, they are complex"):
         OptionScores(np.zeros((1, 1, 2), complex), [[1.0]], [[0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"kind": "zzz"}, "kind='zzz' must be one of letter, text, text-normalised"),
+        ({"orders": [[0, 0]]}, r"orders\[0\] is \[0, 0\], no permutation of 0..1"),
+        ({"logprobs": [[["a", "b"]]]}, "logprobs must be real numbers, they are <U1"),
+        (
+            {"option_mass": [[None]]},
+            "option_mass must be real numbers, they are object",
+        ),
+        ({"logprobs": [[[-1.0], [-1.0, -2.0]]]}, "logprobs cannot be read as an array"),
+    ],
+)
+def test_scores_that_cannot_be_are_refused(given, said):
+    fields = {"logprobs": [[[-1.0, -1.0]]], "option_mass": [[0.7]], "orders": [[0, 1]]}
+    with pytest.raises(ScoringError, match=said):
+        OptionScores(**fields | given)
+
+
+def test_scores_of_other_orders_than_asked_for_are_refused(questions, tmp_path):
+    def turned(x):
+        return OptionScores(x.logprobs, x.option_mass, x.orders[::-1])
+
+    with pytest.raises(ScoringError) as caught:
+        run(questions, tmp_path, Changed(turned), orders="cyclic")
+    assert str(caught.value) == (
+        "question '0-0', arm single: Changed.score returned scores of the orders "
+        "[[1, 0], [0, 1]]; it was asked for [[0, 1], [1, 0]], and must return these"
+    )
+    assert not list(iter_passes(tmp_path))
+
+
+def test_what_keeps_a_tensor_from_being_read_is_said(questions, tmp_path):
+    torch = pytest.importorskip("torch")
+    for number, (change, said) in enumerate(
+        [
+            (lambda x: x.bfloat16(), "Got unsupported ScalarType BFloat16"),
+            (lambda x: x.requires_grad_(), r"requires grad. Use tensor.detach\(\)"),
+        ]
+    ):
+        scorer = Changed(lambda x, c=change: c(torch.tensor(x.logprobs)))
+        where = r"question '0-0', arm single: Changed.score returned tensor"
+        with pytest.raises(ScoringError, match=f"(?s){where}.*array: .*{said}"):
+            run(questions, tmp_path / str(number), scorer)
+
+
+@pytest.mark.filterwarnings("ignore::phasefusion.errors.NoAnswerWarning")
+def test_masked_scores_are_missing(questions, tmp_path):
+    def masked(x):
+        return np.ma.array(x.logprobs, mask=np.arange(x.shape[-1]) == 0)
+
+    run(questions, tmp_path, Changed(masked))
+    assert [row["invalid"] for row in iter_passes(tmp_path)] == ["scores: NaN"] * 2
+    made = OptionScores(np.ma.array([[[-1.0, -1.0]]], mask=True), [[0.7]], [[0, 1]])
+    assert np.isnan(made.logprobs).all()
 
 
 @pytest.mark.filterwarnings("ignore::phasefusion.errors.NoAnswerWarning")
@@ -153,11 +210,17 @@ def test_a_row_of_nan_alone_is_an_invalid_pass(questions, tmp_path):
     [
         (lambda x: None, f"Changed.score returned None, a NoneType; {WANTED}"),
         (lambda x: "A", f"Changed.score returned 'A', a str; {WANTED}"),
-        (lambda x: ["A", "B"], f"Changed.score returned ['A', 'B'], a list; {WANTED}"),
+        (
+            lambda x: ["A", "B"],
+            f"Changed.score returned ['A', 'B'], a list of dtype <U1; {WANTED}",
+        ),
         (lambda x: -0.5, f"Changed.score returned -0.5, a float; {WANTED}"),
         (
             lambda x: [[-1.0], [-1.0, -2.0]],
-            f"Changed.score returned [[-1.0], [-1.0, -2.0]], a list; {WANTED}",
+            "Changed.score returned [[-1.0], [-1.0, -2.0]], a list, and it cannot be "
+            "read as an array: setting an array element with a sequence. The requested "
+            "array has an inhomogeneous shape after 1 dimensions. The detected shape "
+            f"was (2,) + inhomogeneous part.; {WANTED}",
         ),
         (
             lambda x: x.logprobs[0].tolist(),
@@ -192,7 +255,8 @@ def test_a_row_of_nan_alone_is_an_invalid_pass(questions, tmp_path):
         ),
         (
             lambda x: np.zeros(x.shape, complex),
-            "Changed.score returned array([[[0.+0.j, 0.+0.j]]]), a ndarray; " + WANTED,
+            "Changed.score returned array([[[0.+0.j, 0.+0.j]]]), a ndarray of dtype "
+            f"complex128; {WANTED}",
         ),
     ],
 )
@@ -201,7 +265,8 @@ def test_anything_else_says_what_to_return(questions, tmp_path, change, message)
         run(questions, tmp_path, Changed(change), limit=1)
     if r"\d" not in message:
         message = re.escape(message)
-    assert re.fullmatch(message, str(caught.value))
+    where = "question '0-0', arm single: "
+    assert re.fullmatch(where + message, str(caught.value))
 
 
 def test_what_is_no_scorer_is_refused_before_anything_is_written(tmp_path):

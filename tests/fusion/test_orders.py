@@ -156,7 +156,7 @@ def test_number_of_options_is_checked(k):
         ([[0, 2]], "no permutation of 0..1"),
         ([[0, -1]], "no permutation"),
         ([[0.0, 1.0]], "integers"),
-        ([[0, 1], [0]], "one \\(M, K\\) array"),
+        ([[0, 1], [0]], "cannot be read as an array"),
         (np.zeros((2, 0), int), "integers of shape"),
         (np.zeros((1, 1, 1), int), "integers of shape"),
         ([list(range(27))], "letters end at 26"),

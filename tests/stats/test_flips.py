@@ -131,7 +131,7 @@ def test_another_missing_value_and_large_labels():
     ("answers", "message"),
     [
         ([0, 1, 2], "2 dimensions"),
-        ([[0, 1], [2]], "rectangular"),
+        ([[0, 1], [2]], "cannot be read as an array"),
         ([[0.0, 1.0]], "integers"),
         ([["A", "B"]], "integers"),
         ([[0, -2]], "hold -2"),
