@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from phasefusion._sources.files import OPTION_COLUMN, whole
+from phasefusion._sources.findings import Findings
 from phasefusion._sources.model import RawQuestion
 from phasefusion._sources.options import Gold, resolve_gold
 from phasefusion._sources.questions import (
@@ -101,6 +103,50 @@ class Golds:
                 f"questions are of several: {', '.join(names)}; read one benchmark at "
                 'a time, or name it in the gold file (a column "benchmark")'
             )
+
+
+#: Kind of the finding that right answers may be counted from 1.
+FROM_ONE = "gold counted from 1?"
+
+
+class IndexGolds:
+    """Right answers that are numbers, and whether they may count options from 1."""
+
+    def __init__(self) -> None:
+        self._least = 1
+        self._n = 0
+        self._at_end: list[str] = []
+        self._named_from_1 = False
+
+    def add(self, raw: RawQuestion, columns: Iterable[str]) -> None:
+        """Look at the right answer of a question, and at the names of its options."""
+        index, options = whole(raw.gold), raw.options or ()
+        if index is None or raw.gold in options or raw.gold_kind in ("letter", "text"):
+            return
+        self._n += 1
+        self._least = min(self._least, index)
+        if index == len(options):
+            self._at_end.append(raw.question_id)
+        names = map(OPTION_COLUMN.fullmatch, columns)
+        numbers = [int(one["number"]) for one in names if one and one["number"]]
+        self._named_from_1 |= min(numbers, default=0) == 1
+
+    def note(self, findings: Findings) -> None:
+        """Say it where no answer is 0, and the last one or the columns speak for 1."""
+        if self._least < 1 or not (self._at_end or self._named_from_1):
+            return
+        why = (
+            f"{len(self._at_end)} of {self._n} are the number of options"
+            if self._at_end
+            else "options are named from 1 on"
+        )
+        text = (
+            f"no right answer is 0, and {why}; answers that are numbers count from 0, "
+            "as everywhere here, so if these count from 1 each names the option after "
+            "the right one: write letters, texts, or numbers one lower"
+        )
+        for question_id in self._at_end or ("",):
+            findings.add(FROM_ONE, text, question_id)
 
 
 def _agree(old: RawQuestion, new: RawQuestion) -> bool:

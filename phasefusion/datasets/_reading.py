@@ -9,7 +9,7 @@ from typing import Any
 
 from phasefusion._sources import model
 from phasefusion._sources.findings import Findings
-from phasefusion._sources.golds import Golds, golden
+from phasefusion._sources.golds import Golds, IndexGolds, golden
 from phasefusion._sources.model import Question, RawQuestion
 from phasefusion._sources.questions import resolve
 from phasefusion.answers import LETTERS
@@ -71,6 +71,7 @@ class Reader:
         self._missing: dict[str, str] = {}
         self._seen: dict[tuple[str, str], RawQuestion] = {}
         self._items: list[Item] = []
+        self._index_golds = IndexGolds()
         self._n_read = 0
 
     def read(self, sources: Sequence[Source]) -> Dataset:
@@ -88,6 +89,7 @@ class Reader:
                 self._n_read += 1
                 self._read_row(row, golds)
         self._check_golds(golds)
+        self._index_golds.note(self._findings)
         self._check_files()
         if not self._items:
             raise DatasetError(self._nothing(sources[0]))
@@ -138,6 +140,8 @@ class Reader:
         try:
             draft = self._drafted(row, golds)
             question_id = draft.question.question_id
+            if self._settings.name == "plain":
+                self._index_golds.add(draft.question, map(str, row.fields))
             if not self._is_repeat(draft.question):
                 self._items.append(self._item(draft))
         except LeftOut as reason:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from phasefusion._results import Result, fields_html, table_html
+from phasefusion._sources.golds import FROM_ONE
 from phasefusion._wording import counted
 from phasefusion.datasets.item import Item
 
@@ -96,8 +97,9 @@ class DatasetReport(Result):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether there is nothing to warn of: it is clean, and no file is missing."""
-        return self.is_clean and not self.missing_subtitles
+        """Whether there is nothing to warn of: all is there and means what it says."""
+        is_sure = self.finding(FROM_ONE) is None
+        return self.is_clean and is_sure and not self.missing_subtitles
 
     def finding(self, kind: str) -> Finding | None:
         """Return the finding of a kind, None when there is none."""

@@ -221,6 +221,72 @@ def test_files_of_nobody_are_not_taken_for_a_benchmark(tmp_path, row):
         datasets.load_questions(path)
 
 
+def numbered(answers, n_options=3, **more):
+    return [
+        {"question_id": i, "video": "v.mp4", "question": "?", "answer": answer}
+        | {"options": ["x", "y", "z", "w"][:n_options]}
+        | more
+        for i, answer in enumerate(answers)
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::phasefusion.errors.DatasetWarning")
+@pytest.mark.parametrize("kind", [int, str, float])
+def test_answers_that_may_count_from_1_are_said_and_kept(kind):
+    given = numbered(map(kind, [1, 2, 3, 1, 2, 3]))
+    found = datasets.read("plain", given, missing_videos="keep")
+    assert [item.gold for item in found] == [1, 2, None] * 2
+    (said,) = (one for one in found.report.findings if one.kind.startswith("gold c"))
+    assert (said.n, said.examples) == (2, ("2", "5"))
+    assert str(said).startswith(
+        "gold counted from 1? (2): no right answer is 0, and 2 of 6 are the number of "
+        "options; answers that are numbers count from 0"
+    )
+    with pytest.warns(DatasetWarning, match="if these count from 1 each names the"):
+        datasets.load("plain", given, missing_videos="keep")
+
+
+@pytest.mark.filterwarnings("ignore::phasefusion.errors.DatasetWarning")
+@pytest.mark.parametrize(
+    "answers",
+    [[0, 2, 3], [-1, 2, 3], [1, 2, 1], ["A", "C"], ["x", "z"], [], [None, 2], [1, 4]],
+)
+def test_answers_that_need_not_count_from_1_are_not_said(answers):
+    given = numbered([*answers, None])
+    found = datasets.read("plain", given, missing_videos="keep")
+    assert "counted from 1" not in str(found.report)
+
+
+@pytest.mark.filterwarnings("ignore::phasefusion.errors.DatasetWarning")
+def test_texts_of_options_that_are_numbers_are_no_places():
+    given = numbered(["3", "1"], options=["5", "3", "1"])
+    found = datasets.read("plain", given, missing_videos="keep")
+    assert "counted from 1" not in str(found.report)
+
+
+@pytest.mark.parametrize(
+    ("names", "answers", "is_said"),
+    [
+        (("option_1", "option_2"), ("1", "1"), True),
+        (("option_1", "option_2"), ("0", "1"), False),
+        (("option_1", "option_2"), ("B", "y"), False),
+        (("option_0", "option_1"), ("1", "1"), False),
+        (("A", "B"), ("1", "1"), False),
+    ],
+)
+def test_columns_named_from_1_speak_for_it(tmp_path, names, answers, is_said):
+    path = tmp_path / "q.csv"
+    head = ",".join(("question_id", "video", "question", "answer", *names))
+    rows = [f"{i},v.mp4,?,{answer},x,y" for i, answer in enumerate(answers)]
+    path.write_text("\n".join([head, *rows]) + "\n")
+    found = datasets.read("plain", path, missing_videos="keep")
+    said = "no right answer is 0, and options are named from 1 on" in str(found.report)
+    assert said is is_said
+    assert found.report.is_quiet is not is_said
+    if answers == ("1", "1"):
+        assert [item.gold for item in found] == [1, 1]
+
+
 # -- videos -----------------------------------------------------------------
 
 
