@@ -70,12 +70,12 @@ def fold(text: str, ignore_case: bool = True) -> str:
 def compile_pattern(pattern: str, regex: bool, ignore_case: bool) -> Finder:
     """Make the function that finds a pattern in text folded for it."""
     if not isinstance(pattern, str):
-        raise VideoError(f"pattern={pattern!r} must be a str")
+        raise VideoError(f"what to look for must be a str, not {pattern!r}")
     if regex:
         return _regex_finder(pattern, ignore_case)
     phrase = fold(pattern, ignore_case)
     if not phrase:
-        raise VideoError(f"pattern={pattern!r} holds nothing to look for")
+        raise VideoError(f"{pattern!r} holds nothing to look for")
 
     def find(text: str) -> Iterator[tuple[int, int]]:
         at = text.find(phrase)

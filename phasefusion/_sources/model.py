@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
+from phasefusion._checks import whole
+from phasefusion.errors import UsageError
+from phasefusion.orders import MAX_LETTERS
+
 #: How the gold of a file is written; "auto" is any of them.
 GoldKind: TypeAlias = Literal["auto", "index", "letter", "text"]
 
@@ -37,6 +41,14 @@ class Settings:
     n_options: int | None = None
     lenient: bool = False
     strict: bool = False
+
+    def __post_init__(self) -> None:
+        if self.n_options is None:
+            return
+        number = whole("n_options", self.n_options, UsageError)
+        if not 2 <= number <= MAX_LETTERS:
+            raise UsageError(f"n_options={number} must be 2 to {MAX_LETTERS}")
+        object.__setattr__(self, "n_options", number)
 
     def name(self, default: str) -> str:
         """Return the benchmark under which questions are recorded."""

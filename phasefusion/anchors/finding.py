@@ -250,6 +250,7 @@ def _checked(
     least_peak: float,
     frames: tuple[int, int] | None,
 ) -> _Wanted:
+    check_phrase(phrase)
     if phrase is not None and pattern is not None:
         raise UsageError("phrase and pattern exclude each other; give one of them")
     text = phrase if phrase is not None else pattern
@@ -261,8 +262,10 @@ def _checked(
         raise UsageError(f"at={at!r} must be start, middle or end")
     if not least_peak >= 1.0:
         raise UsageError(f"least_peak={least_peak!r} must be 1 or more")
-    single = times_s is None or isinstance(times_s, (str, int, float, Fraction))
-    given = [times_s] if single else list(times_s)  # type: ignore[arg-type]
+    is_one = isinstance(times_s, str) or not isinstance(times_s, Iterable)
+    if is_one or getattr(times_s, "ndim", 1) == 0:  # arrays without axes iterate too
+        times_s = [times_s]  # type: ignore[list-item]
+    given = list(times_s)  # type: ignore[arg-type]
     times = tuple(seconds_of(time) for time in given if time is not None)
     number = match.__index__()
     return _Wanted(
@@ -281,6 +284,8 @@ def _checked(
 
 def seconds_of(value: Any) -> Fraction:
     """Seconds of a number or of "h:mm:ss.f"; see `find_anchor`."""
+    if isinstance(value, bool):
+        raise UsageError(f"times_s={value!r} must be seconds")
     if isinstance(value, str):
         clock = _CLOCK.fullmatch(value.strip())
         if clock:
@@ -295,10 +300,20 @@ def seconds_of(value: Any) -> Fraction:
         ) from None
 
 
+def check_phrase(phrase: str | None) -> None:
+    """Refuse a phrase in which there is nothing to look for."""
+    if isinstance(phrase, str) and not phrase.strip():
+        raise UsageError(f"phrase={phrase!r} is empty; give words that are said")
+
+
 def check_methods(methods: Sequence[str]) -> list[Kind]:
     """Return the kinds of anchors that methods may find; a UsageError for unknown."""
-    if isinstance(methods, str) or not methods:
-        raise UsageError(f"methods={methods!r} must be a list of methods, not empty")
+    if isinstance(methods, str):
+        raise UsageError(
+            f"methods={methods!r} is one text; give a list of methods: [{methods!r}]"
+        )
+    if not methods:
+        raise UsageError(f"methods={methods!r} is empty; give at least one method")
     unknown = [method for method in methods if method not in _EXPANDED]
     if unknown:
         raise UsageError(f"method {unknown[0]!r} is not one of {', '.join(_EXPANDED)}")

@@ -13,6 +13,7 @@ from phasefusion.anchors.finding import (
     Method,
     SubtitlesToRead,
     check_methods,
+    check_phrase,
     find_anchor,
     seconds_of,
 )
@@ -115,12 +116,10 @@ class AnchorRule:
     at_end: AtEnd = "shift"
 
     def __post_init__(self) -> None:
-        if isinstance(self.methods, str):
-            raise UsageError(f"methods={self.methods!r} must be a list of methods")
-        object.__setattr__(self, "methods", tuple(self.methods))
         if isinstance(self.times_s, list):
             object.__setattr__(self, "times_s", tuple(self.times_s))
         kinds = check_methods(self.methods)
+        object.__setattr__(self, "methods", tuple(self.methods))
         for one, other in (("phrase", "phrase_field"), ("times_s", "times_field")):
             if getattr(self, one) is not None and getattr(self, other) is not None:
                 raise UsageError(f"{one} and {other} exclude each other")
@@ -134,8 +133,7 @@ class AnchorRule:
                     f"{given[0]}={getattr(self, given[0])!r} was given, and {kind!r} "
                     f"is not among methods={list(self.methods)!r}"
                 )
-        if self.phrase is not None and not self.phrase.strip():
-            raise UsageError("phrase is empty")
+        check_phrase(self.phrase)
         _times(self.times_s)
         _checks.one_of("at", self.at, ("start", "middle", "end"))
         _checks.one_of("at_end", self.at_end, ("shift", "cut"))
@@ -280,8 +278,6 @@ def _times(value: Any) -> tuple[Any, ...]:
         return ()
     times = value if isinstance(value, tuple) else (value,)
     for time in times:
-        if isinstance(time, bool):
-            raise UsageError(f"times_s={time!r} must be seconds")
         seconds_of(time)
     return times
 

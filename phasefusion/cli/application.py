@@ -80,10 +80,14 @@ def one_line(text: str) -> str:
 
 
 def console() -> Console:
-    """Make the console that tables are printed on."""
+    """Make the console that tables are printed on.
+
+    A width of 0, which a terminal that does not know its own may say, prints nothing.
+    """
     from rich.console import Console
 
-    return Console(highlight=False)
+    made = Console(highlight=False)
+    return made if made.width > 0 else Console(highlight=False, width=80)
 
 
 def fraction_of_percent(

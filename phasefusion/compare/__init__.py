@@ -331,9 +331,10 @@ def compare(
     check_choice(answer, _ANSWERS, "answer")
     check_choice(cluster, CLUSTERS, "cluster")
     check_choice(unparsed, _UNPARSED, "unparsed")
-    fraction_in(margin, "margin")
+    margin = fraction_in(margin, "margin")
     if not 0.0 < alpha < 0.5:
         raise StatisticsError(f"alpha must be in (0, 0.5), it is {alpha}")
+    alpha = float(alpha)
     first = load(a, arm, answer, name="A")
     second = load(b, against or arm, answer, name="B", other=first.arm)
     common = [key for key in first.items if key in second.items]

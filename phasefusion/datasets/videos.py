@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -83,14 +84,15 @@ class Folder:
         Found
         """
         found = self._exactly(name, hint)
-        bare = name.strip()
-        if found.path is None and not found.problem and bare != name:
-            near = self._exactly(bare, hint).path
+        if found.path is not None or found.problem:
+            return found
+        look = unicodedata.normalize("NFC", name)
+        for other, why in _spellings(name):
+            near = self._exactly(other, hint).path if other != name else None
             if near is not None:
-                found = Found(
-                    problem="was not found: white space at the ends is part of a "
-                    f"name, and {near} is there without it"
-                )
+                is_alike = unicodedata.normalize("NFC", other) == look
+                shown = ascii(near.name) if is_alike else near
+                return Found(problem=f"was not found: {why}, and {shown} is there")
         return found
 
     def _exactly(self, name: str, hint: str) -> Found:
@@ -148,6 +150,15 @@ class Folder:
                     stem = os.path.splitext(file)[0]
                     found.setdefault(stem, []).append(Path(folder, file))
         return found
+
+
+def _spellings(name: str) -> Iterator[tuple[str, str]]:
+    """Yield how a file that is meant may be called instead, and what is to be said."""
+    yield name.strip(), "white space at the ends is part of a name"
+    yield name.replace("\\", "/"), "folders are separated by / and not by \\"
+    for form in ("NFC", "NFD"):
+        why = f"it is written {name!a}, which can look like another name"
+        yield unicodedata.normalize(form, name), why
 
 
 def _ending(name: str) -> str:

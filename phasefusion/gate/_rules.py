@@ -152,11 +152,14 @@ def _number(value: Any, where: str) -> float:
     return float(value)
 
 
-def _percent(value: Any, where: str, least: float = 1.0) -> float:
+def _percent(
+    value: Any, where: str, least: float = 1.0, *, closed: bool = True
+) -> float:
     """Read percent as a share; what is below `least` was meant as a share."""
     number = _number(value, where)
-    if not 0.0 < number <= 100.0:
-        raise UsageError(f"{where} must be above 0 and at most 100, it is {number:g}")
+    if not (0.0 < number <= 100.0 if closed else 0.0 < number < 100.0):
+        most = "at most" if closed else "below"
+        raise UsageError(f"{where} must be above 0 and {most} 100, it is {number:g}")
     if number < least:
         raise UsageError(
             f"{where} is {number:g}, which looks like a share; in percent that is "
@@ -166,7 +169,11 @@ def _percent(value: Any, where: str, least: float = 1.0) -> float:
 
 
 def _points(value: Any, where: str) -> float:
-    return _percent(value, where, least=0.1)
+    return _percent(value, where, least=0.1, closed=False)
+
+
+def _floor(value: Any, where: str) -> float:
+    return _percent(value, where, closed=False)
 
 
 def _text(value: Any, where: str) -> str:
@@ -197,7 +204,7 @@ _TOP: Mapping[str, tuple[str, Any]] = {
 }
 _MEASURE: Mapping[str, tuple[str, Any]] = {
     "margin_points": ("margin", _points),
-    "floor_percent": ("floor", _percent),
+    "floor_percent": ("floor", _floor),
     "judged": ("judged", _truth),
 }
 

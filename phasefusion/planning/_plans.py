@@ -192,7 +192,7 @@ def check_sample(n: int, design: Design) -> None:
 
 def check_discordance(discordance: float, difference: float) -> None:
     """Refuse a share of discordant items that the difference contradicts."""
-    fraction_in(discordance, "discordance", closed=True)
+    discordance = fraction_in(discordance, "discordance", closed=True)
     if not abs(difference) <= discordance or discordance == 0.0:
         raise StatisticsError(
             f"discordance is {discordance:g} and difference {difference:g}: items that "
@@ -203,7 +203,7 @@ def check_discordance(discordance: float, difference: float) -> None:
 
 def check_target(power: float, alpha: float) -> None:
     """Refuse a power that no test needs a sample for."""
-    fraction_in(power, "power")
+    power = fraction_in(power, "power")
     if power <= alpha:
         raise StatisticsError(
             f"power must be above alpha, they are {power:g} and {alpha:g}"

@@ -276,8 +276,8 @@ def discordance_of(first: float, second: float, both: float | None = None) -> fl
     >>> round(discordance_of(0.182, 0.101, 0.06), 3)
     0.163
     """
-    fraction_in(first, "first", closed=True)
-    fraction_in(second, "second", closed=True)
+    first = fraction_in(first, "first", closed=True)
+    second = fraction_in(second, "second", closed=True)
     shared = first * second if both is None else both
     least, most = max(0.0, first + second - 1.0), min(first, second)
     if not least - 1e-12 <= shared <= most + 1e-12:
@@ -289,7 +289,7 @@ def discordance_of(first: float, second: float, both: float | None = None) -> fl
 
 
 def _check(difference: float, discordance: float, alpha: float, test: str) -> None:
-    fraction_in(alpha, "alpha")
+    alpha = fraction_in(alpha, "alpha")
     check_choice(test, _TESTS, "test")
     check_discordance(discordance, difference)
 

@@ -279,7 +279,7 @@ def tost_margin(
 
 
 def _check(margin: float, discordance: float, difference: float, alpha: float) -> None:
-    fraction_in(margin, "margin")
+    margin = fraction_in(margin, "margin")
     if not 0.0 < alpha < 0.5:
         raise StatisticsError(f"alpha must be in (0, 0.5), it is {alpha}")
     check_discordance(discordance, difference)

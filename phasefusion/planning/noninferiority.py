@@ -175,7 +175,7 @@ def noninferiority_items(
 
 
 def _check(margin: float, sd: float, alpha: float) -> None:
-    fraction_in(margin, "margin")
+    margin = fraction_in(margin, "margin")
     if not 0.0 < sd < math.inf:
         raise StatisticsError(f"sd must be > 0 and finite, it is {sd}")
     if not 0.0 < alpha < 0.5:

@@ -166,7 +166,7 @@ def interval_items(
 
 
 def _check_width(rate: float, method: str, level: float) -> None:
-    fraction_in(rate, "rate", closed=True)
+    rate = fraction_in(rate, "rate", closed=True)
     check_choice(method, _INTERVALS, "method")
     check_level(level)
     if method == "clustered-mean" and rate in (0.0, 1.0):
@@ -277,7 +277,7 @@ def floor_upper(
     (0.005, 37.5)
     """
     if flip_rate is not None:
-        fraction_in(flip_rate, "flip_rate", closed=True)
+        flip_rate = fraction_in(flip_rate, "flip_rate", closed=True)
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise StatisticsError(f"n must be a whole number >= 1, it is {n}")
     upper = proportion_upper(0, n, confidence_level)
@@ -320,13 +320,13 @@ def floor_items(
     check_level(confidence_level)
     wanted = upper
     if wanted is None and flip_rate is not None and ratio is not None:
-        fraction_in(flip_rate, "flip_rate", closed=True)
+        flip_rate = fraction_in(flip_rate, "flip_rate", closed=True)
         if not ratio > 0.0:
             raise StatisticsError(f"ratio must be > 0, it is {ratio}")
         wanted = flip_rate / ratio
     elif wanted is None or ratio is not None:
         raise StatisticsError("give either upper, or flip_rate and ratio")
-    fraction_in(wanted, "upper")
+    wanted = fraction_in(wanted, "upper")
     least = math.log1p(-confidence_level) / math.log1p(-wanted)
     n = max(1, math.ceil(least - 1e-9))
     return floor_upper(n, flip_rate=flip_rate, confidence_level=confidence_level)

@@ -175,8 +175,8 @@ def _auroc_inputs(
         return pilot.value, pilot.n_positive / n_pilot
     if auroc is None or positive_share is None:
         raise StatisticsError("give auroc and positive_share, or a pilot")
-    fraction_in(auroc, "auroc")
-    fraction_in(positive_share, "positive_share")
+    auroc = fraction_in(auroc, "auroc")
+    positive_share = fraction_in(positive_share, "positive_share")
     return auroc, positive_share
 
 

@@ -100,7 +100,7 @@ def risk_power(n: int, *, alpha: float, delta: float, risk: float = 0.0) -> Risk
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise StatisticsError(f"n must be a whole number >= 1, it is {n}")
     n_min = smallest_certifiable(alpha, delta)
-    fraction_in(risk, "risk", closed=True)
+    risk = fraction_in(risk, "risk", closed=True)
     return _plan(n, alpha, delta, risk, n_min, None)
 
 
@@ -135,8 +135,8 @@ def risk_items(
     63
     """
     n_min = smallest_certifiable(alpha, delta)
-    fraction_in(risk, "risk", closed=True)
-    fraction_in(power, "power")
+    risk = fraction_in(risk, "risk", closed=True)
+    power = fraction_in(power, "power")
     if risk >= alpha:
         raise StatisticsError(
             f"the true risk is {risk:g}; a risk of {alpha:g} is certified only by "

@@ -109,9 +109,13 @@ def classes_and_scores(
     return classes[kept] == 1.0, scores[kept], kept
 
 
-def fraction_in(value: float, name: str, *, closed: bool = False) -> None:
-    """Refuse a share outside (0, 1), or outside [0, 1]."""
-    inside = 0.0 <= value <= 1.0 if closed else 0.0 < value < 1.0
+def fraction_in(value: float, name: str, *, closed: bool = False) -> float:
+    """Return a share, or refuse what is outside (0, 1), or outside [0, 1]."""
+    share = numbers(value, name, None)
+    if share.ndim:
+        raise StatisticsError(f"{name} must be one number, its shape is {share.shape}")
+    inside = 0.0 <= share <= 1.0 if closed else 0.0 < share < 1.0
     if not inside:
         brackets = "[0, 1]" if closed else "(0, 1)"
         raise StatisticsError(f"{name} must be in {brackets}, it is {value}")
+    return float(share)

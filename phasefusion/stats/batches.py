@@ -109,10 +109,14 @@ def batch_baseline(
     x, n = _batches(values, sizes)
     se = finite_column(errors, "errors")
     same_length(values=x, errors=se)
-    fraction_in(alpha, "alpha")
+    alpha = fraction_in(alpha, "alpha")
     known = ~np.isnan(se)
     if not len(x) or not known.any():
-        raise StatisticsError("no batch of the baseline has a standard error")
+        raise StatisticsError(
+            "no batch of the baseline has a standard error, as where the items of each "
+            "are of one cluster: how much clusters vary is not known. Take batches of "
+            'several videos, or count items as independent (cluster="question")'
+        )
     if same_items and len(x) < FEWEST:
         raise StatisticsError(
             f"{len(x)} batches of the same items do not tell how much batches differ; "

@@ -334,8 +334,8 @@ def calibrate_adaptive(
     >>> made.threshold, made.certified
     (0.5, 97)
     """
-    fraction_in(alpha, "alpha")
-    fraction_in(delta, "delta")
+    alpha = fraction_in(alpha, "alpha")
+    delta = fraction_in(delta, "delta")
     steps = _descending(thresholds)
     walks = _both_walks(
         posteriors, shifted, order, shifted_order, n_options, item_ids, seed

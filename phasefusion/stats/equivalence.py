@@ -365,8 +365,9 @@ def tost(
     values, cluster
         As in `clustered_mean`: paired differences of two arms.
     margin : float, or (lower, upper)
-        In the unit of the values (0.025 is 2.5 points of accuracy); fixed beforehand. A
-        number d stands for (-d, d).
+        In the unit of the values, fixed beforehand. A number d stands for (-d, d).
+        Differences of right answers are fractions: 0.025 is 2.5 points of accuracy,
+        which the command line calls 2.5, and here 2.5 would hold whatever is observed.
     alpha : float, default 0.05
         In (0, 0.5).
     limits : (least, greatest), optional
@@ -404,6 +405,7 @@ def tost(
         raise StatisticsError(f"margins must ascend, they are {lower} and {upper}")
     if not 0.0 < alpha < 0.5:
         raise StatisticsError(f"alpha must be in (0, 0.5), it is {alpha}")
+    alpha = float(alpha)
     made = clustered_mean(
         values, cluster, confidence_level=1.0 - 2.0 * alpha, limits=limits
     )

@@ -102,7 +102,7 @@ def confidence_guided(
     >>> confidence_guided([[sure, other, other], [unsure, other, other]]).answers
     array([0, 1])
     """
-    fraction_in(accept, "accept")
+    accept = fraction_in(accept, "accept")
     table = numbers(posteriors, "posteriors")
     if table.ndim != 3 or table.shape[1] != 3 or table.shape[2] < 1:
         raise StatisticsError(

@@ -226,8 +226,8 @@ def bernoulli_cusum(
     >>> bernoulli_cusum([1, 0, 0, 0, 0], 0.9, 0.5, h=4.0).side
     'lower'
     """
-    fraction_in(p0, "p0")
-    fraction_in(p1, "p1")
+    p0 = fraction_in(p0, "p0")
+    p1 = fraction_in(p1, "p1")
     if p0 == p1:
         raise StatisticsError(f"p0 and p1 are both {p0}; there is no shift to find")
     x = indicator(outcomes, "outcomes")

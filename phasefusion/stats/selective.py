@@ -315,8 +315,8 @@ def smallest_certifiable(alpha: float, delta: float) -> int:
     >>> smallest_certifiable(0.2, 0.1)
     11
     """
-    fraction_in(alpha, "alpha")
-    fraction_in(delta, "delta")
+    alpha = fraction_in(alpha, "alpha")
+    delta = fraction_in(delta, "delta")
     return max(1, math.ceil(math.log(delta) / math.log1p(-alpha)))
 
 
@@ -359,7 +359,7 @@ def hoeffding_bentkus(
     """
     from scipy.special import rel_entr
 
-    fraction_in(alpha, "alpha")
+    alpha = fraction_in(alpha, "alpha")
     share, size = numbers(risk, "risk", None), as_array(n, "n", StatisticsError)
     if share.size and not (share.min() >= 0.0 and share.max() <= 1.0):
         raise StatisticsError(f"risk must be in [0, 1], it is {share}")

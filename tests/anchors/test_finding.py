@@ -6,6 +6,8 @@ import json
 import os
 import sys
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -188,6 +190,9 @@ def test_times_of_metadata(found_clip):
         anchor = find_anchor(path, times_s=given)
         assert (anchor.kind, anchor.time_s) == ("timestamp", time_s)
         assert anchor.frame == round(time_s * 25 - 0.1)
+    for kind in (np.float32, np.int64, np.array, Decimal, Fraction):
+        assert find_anchor(path, times_s=kind(2)).time_s == 2.0
+    assert find_anchor(path, times_s=np.array([99.0, 2.0])).time_s == 2.0
     assert find_anchor(path, times_s=(99, "1:00:00", 2)).time_s == 2.0
     with pytest.warns(FallbackWarning, match=r"4\.000, 99\.000 s\) is outside"):
         anchor = find_anchor(path, times_s=[4, 99], methods=["timestamp", "centre"])
@@ -210,17 +215,20 @@ def test_subtitles_that_cannot_be_read(found_clip, tmp_path):
     ("arguments", "message"),
     [
         ({"phrase": "a", "pattern": "b"}, "exclude each other"),
-        ({"phrase": ""}, "nothing to look for"),
+        ({"phrase": ""}, "phrase='' is empty; give words that are said"),
+        ({"phrase": "\u200b"}, "holds nothing to look for"),
+        ({"times_s": True}, "times_s=True must be seconds"),
+        ({"times_s": object()}, "must be seconds"),
         ({"pattern": "("}, "no regular expression"),
         ({"subtitles": b"1"}, "without a phrase"),
         ({"phrase": "a", "at": "begin"}, "at='begin'"),
         ({"times_s": "soon"}, "times_s='soon'"),
         ({"times_s": float("nan")}, "times_s=nan"),
         ({"least_peak": 0.5}, "least_peak=0.5"),
-        ({"methods": []}, "not empty"),
+        ({"methods": []}, r"methods=\[\] is empty"),
         ({"phrase": "a", "methods": ["centre"]}, "'subtitle' is not among methods"),
         ({"times_s": 1, "methods": ["motion"]}, "'timestamp' is not among methods"),
-        ({"methods": "motion"}, "a list of methods"),
+        ({"methods": "motion"}, r"is one text; give a list of methods: \['motion'\]"),
         ({"methods": ["sound"]}, "'sound' is not one of subtitle, timestamp, motion"),
     ],
 )

@@ -205,3 +205,9 @@ def test_subtitles_that_are_not_there_are_said(call, folder, tmp_path):
     kept = call("questions", tmp_path / "q.json", "--missing-videos", "keep")
     assert kept[0] == 0
     assert "missing subtitles (1)" in kept[1]
+
+
+def test_a_terminal_that_does_not_know_its_width(call):
+    code, out, _ = call("protocols", columns=0)
+    assert code == 0
+    assert out == call("protocols", columns=80)[1] != ""

@@ -3,6 +3,8 @@
 import itertools
 import json
 import random
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -72,6 +74,15 @@ def test_every_number_is_that_of_the_statistics(pair, cluster):
     wrong = [(x, y) for x, y in pairs if x and y]
     assert outcome.neither_same == sum(x == y for x, y in wrong)
     assert outcome.neither_different == sum(x != y for x, y in wrong)
+
+
+def test_exact_numbers_are_margins_and_levels(pair):
+    (a, _), (b, _) = pair
+    wanted = compare(a, b, margin=0.025, alpha=0.05)
+    for kind in (Fraction, Decimal):
+        made = compare(a, b, margin=kind("0.025"), alpha=kind("0.05"))
+        assert made.to_dict() == wanted.to_dict()
+        assert type(made.margin) is float
 
 
 def test_swapping_the_runs_swaps_the_signs(pair):
@@ -260,6 +271,8 @@ def test_published_sample_is_not_certifiable(tmp_path):
     ("options", "message"),
     [
         ({"margin": 2.5}, "margin must be in"),
+        ({"margin": "0.1"}, "margin must be numbers"),
+        ({"margin": [0.1, 0.2]}, r"margin must be one number, its shape is \(2,\)"),
         ({"alpha": 0.5}, "alpha must be in"),
         ({"cluster": "benchmark"}, "cluster must be one of"),
         ({"answer": "last"}, "answer must be one of"),

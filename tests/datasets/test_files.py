@@ -212,6 +212,31 @@ class TestWhiteSpaceAtTheEnds:
         assert item.video == str(tmp_path / "deep" / self.NAME)
         assert item.question_id == item.question_id.strip()
 
+    def test_names_of_the_same_look_are_told_apart(self, folder):
+        composed, apart = "vid\xe9o {0}.mp4", "vide\u0301o {0}.mp4"
+        for there, asked in ((composed, apart), (apart, composed)):
+            (folder / there).touch()
+            path = write(folder, PLAIN | {"video": asked})
+            with pytest.raises(DatasetError) as caught:
+                datasets.read("auto", path)
+            assert (
+                f"was not found: it is written {asked!a}, which can look like "
+                f"another name, and {there!a} is there"
+            ) in str(caught.value)
+            (folder / there).unlink()
+
+    @pytest.mark.parametrize("name", [r".\b.mp4", r"c:\in\b.mp4", r"in\b"])
+    def test_backslashes_are_said(self, folder, name):
+        (folder / "in").mkdir()
+        (folder / "in/b.mp4").touch()
+        path = write(folder, PLAIN | {"video": name})
+        with pytest.raises(DatasetError) as caught:
+            datasets.read("auto", path)
+        said = (
+            f"folders are separated by / and not by \\, and {folder}/in/b.mp4 is there"
+        )
+        assert said in str(caught.value)
+
     def test_does_not_belong_to_texts(self, folder):
         row = PLAIN | {
             "question_id": " q ",

@@ -2,11 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phasefusion.errors import DatasetError, RecordError
+from phasefusion.errors import DatasetError, RecordError, UsageError
 from phasefusion.importers import cannot, identical_runs, import_run
 from phasefusion.importers.run import _short_names
 from phasefusion.records import iter_passes, read_passes, read_run
@@ -407,3 +408,21 @@ def test_shown_orders_are_undone(tmp_path_factory, order, letters):
     for row, letter in zip(iter_passes(folder / "run"), letters, strict=True):
         assert row["order"] == list(order)
         assert content[row["answer"]] == shown["ABCD".index(letter)]
+
+
+@pytest.mark.parametrize(
+    ("n_options", "message"),
+    [
+        (4.0, "n_options=4.0 must be a whole number, it is a float"),
+        ("4", "n_options='4' must be a whole number"),
+        (True, "not a truth value"),
+        (1, "n_options=1 must be 2 to 26"),
+        (27, "n_options=27 must be 2 to 26"),
+    ],
+)
+def test_numbers_of_options_that_cannot_be(write, tmp_path, n_options, message):
+    file = write("log.csv", "id,pred\nq1,A\n")
+    with pytest.raises(UsageError, match=message):
+        import_run(file, out=tmp_path / "run", n_options=n_options)
+    made = import_run(file, out=tmp_path / "run", n_options=np.int64(4))
+    assert [row["n_options"] for row in iter_passes(made.path)] == [4]

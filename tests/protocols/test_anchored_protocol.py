@@ -343,10 +343,10 @@ def test_without_the_middle_a_video_may_have_no_window(clips, tmp_path):
     ("rule", "message"),
     [
         ({"methods": ("guess",)}, "method 'guess' is not one of"),
-        ({"methods": "motion"}, "must be a list of methods"),
+        ({"methods": "motion"}, "is one text; give a list of methods"),
         ({"methods": ("motion",), "phrase": "x"}, "'subtitle' is not among"),
         ({"phrase": "x", "phrase_field": "y"}, "exclude each other"),
-        ({"phrase": "  "}, "phrase is empty"),
+        ({"phrase": "  "}, "phrase='  ' is empty"),
         ({"times_s": "soon"}, "times_s='soon' must be seconds"),
         ({"window": 1.5}, r"window=1.5 must be in \(0, 1\]"),
         ({"window": 0.1, "window_s": 2}, "give one of them"),

@@ -192,3 +192,8 @@ def test_refused(call, said):
     base = batch_baseline([0.8], [0.02], [300])
     with pytest.raises(StatisticsError, match=said):
         call(base)
+
+
+def test_a_baseline_of_single_clusters_says_what_to_take():
+    with pytest.raises(StatisticsError, match=r"Take batches of several videos, or"):
+        batch_baseline([0.8] * 3, [np.nan] * 3, [100] * 3)
