@@ -138,9 +138,19 @@ class Block:
     phases: Sequence[int]
     orders: NDArray[np.int64]
 
+    def __post_init__(self) -> None:
+        _keep(self.orders)
+
     @property
     def n_passes(self) -> int:
         return len(self.phases) * len(self.orders)
+
+
+def _keep(*shown: object) -> None:
+    """Make what scorers are shown read-only: later questions are shown it too."""
+    for values in shown:
+        if isinstance(values, np.ndarray):
+            values.flags.writeable = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +323,8 @@ class Runner:
             self.device,
         )
         self.videos.check(item.video, digest_of_file(item.video))
+        for clip in span.clips:
+            _keep(clip.frames, clip.indices, clip.times_s, clip.missing, clip.damaged)
         return shown, span
 
     def _blind_blocks(
