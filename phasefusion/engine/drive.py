@@ -24,6 +24,7 @@ from phasefusion.engine.units import CostOf, units_of
 from phasefusion.engine.worker import Event, Trouble
 from phasefusion.errors import (
     PhaseFusionWarning,
+    RecordError,
     ScoringError,
     UsageError,
     WorkerWarning,
@@ -308,6 +309,9 @@ class Drive:
         self._warn(event.warnings)
         if event.kind == "failed":
             assert event.trouble is not None
+            if event.trouble.kind == RecordError.__name__:
+                # a video is another file: no worker can do better
+                raise event.trouble.error(self._ready[worker])
             self._lose(worker, event.trouble)
         elif run.take_in(worker, event, self._clock()):
             self._slots[worker].n_deaths = 0

@@ -140,6 +140,23 @@ def test_a_missing_video_has_none_and_may_come_back(questions, tmp_path):
     assert None not in found
 
 
+def test_a_video_that_comes_back_before_it_is_decoded_has_one(
+    questions, tmp_path, monkeypatch
+):
+    """As on a network drive, where the first look at a file may fail."""
+    real, seen = _runner.digest_of_file, set()
+
+    def late(path):
+        is_first = path not in seen
+        seen.add(path)
+        return None if is_first else real(path)
+
+    monkeypatch.setattr(_runner, "digest_of_file", late)
+    made = run(questions, tmp_path / "run", limit=2)
+    digests = {row["video_digest"] for row in iter_passes(made.path)}
+    assert digests == {video_digest(tmp_path / "clip0.mp4")}
+
+
 def test_a_swapped_video_is_refused_before_anything_is_scored(questions, tmp_path):
     out = tmp_path / "run"
     run(questions, out, limit=2)
