@@ -7,6 +7,7 @@ a prompt without frames say less.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -24,6 +25,16 @@ def told(first: dict[K, V], owner: K, value: V | None) -> V | None:
     [None, 3, 3, 3]
     """
     return first.get(owner) if value is None else first.setdefault(owner, value)
+
+
+def count_others(a: Mapping[K, V | None], b: Mapping[K, V | None]) -> tuple[int, int]:
+    """Count owners of which two runs say other things, and those of which both say one.
+
+    >>> count_others({"p": 1, "q": 2, "r": None}, {"p": 1, "q": 3, "r": 4})
+    (1, 2)
+    """
+    both = [key for key in a if a[key] is not None and b.get(key) is not None]
+    return sum(a[key] != b[key] for key in both), len(both)
 
 
 def first_told(
