@@ -18,6 +18,7 @@ from phasefusion.records.files import (
     FORMAT,
     IMPORTED,
     PASSES_FILE,
+    PLANNED,
     RUN_FILE,
     write_whole,
 )
@@ -229,5 +230,13 @@ def _stripped_run(
         "settings": kept,
         "versions": run.get("versions", {}),
         "questions": {"n": questions.get("n")},
+        **_planned(run.get("planned")),
         "anonymous": True,
     }
+
+
+def _planned(planned: object) -> dict[str, Any]:
+    """Return how many passes a run was to have: numbers alone."""
+    known = planned if isinstance(planned, Mapping) else {}
+    kept = {name: known[name] for name in PLANNED if type(known.get(name)) is int}
+    return {"planned": kept} if kept else {}
