@@ -238,5 +238,6 @@ def _stripped_run(
 def _planned(planned: object) -> dict[str, Any]:
     """Return how many passes a run was to have: numbers alone."""
     known = planned if isinstance(planned, Mapping) else {}
-    kept = {name: known[name] for name in PLANNED if type(known.get(name)) is int}
-    return {"planned": kept} if kept else {}
+    kept = {name: known.get(name) for name in PLANNED}
+    is_whole = all(type(value) is int for value in kept.values())
+    return {"planned": kept} if is_whole else {}
