@@ -49,7 +49,7 @@ class Limits:
     max_attempts : int, default 3
         Workers that may die at one question, or at opening one video, before its
         passes are recorded as missing; workers that may fail at it with an error
-        before that error stops the run.
+        before that error stops the run. A video that is another file stops it at once.
     max_given_up : int, default 10
         Questions and videos that may be given up before the run stops.
     max_restarts : int, default 3

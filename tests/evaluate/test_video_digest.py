@@ -17,7 +17,7 @@ from phasefusion._known_videos import known_videos
 from phasefusion._video_digest import BLOCK_BYTES, N_BLOCKS, WHOLE_BYTES, video_digest
 from phasefusion.datasets import load_questions
 from phasefusion.errors import NoAnswerWarning, RecordError
-from phasefusion.records import check, iter_passes, read_passes
+from phasefusion.records import check, iter_passes, pass_schema, read_passes
 
 
 def sha16(size, *parts):
@@ -307,6 +307,8 @@ def test_a_prompt_without_a_video_keeps_the_file_of_its_question(questions, tmp_
     run(questions, tmp_path / "run", scorer, protocol="blind")
     rows = list(iter_passes(tmp_path / "run"))
     assert rows[0]["budget"] == 0
+    described = pass_schema()["properties"]["video_digest"]["description"]
+    assert "also where no frames of it were shown" in described
     assert None not in {row["video_digest"] for row in rows}
     infos = read_passes(tmp_path / "run").items
     assert [one.video_digest for one in infos] == [
