@@ -33,6 +33,7 @@ from phasefusion.records.tables import (
     source_blocks,
     valid_blocks,
 )
+from phasefusion.records.told import told
 
 Keep: TypeAlias = Literal["first", "last"]
 
@@ -268,14 +269,14 @@ class _Index:
     ) -> tuple[tuple[int, int], tuple[str, ...]]:
         """Return where a question was about another file, and how that differs."""
         now = row.get("video_digest")
-        if now is None:
-            return place, ()
         benchmark, video = row["benchmark"], row.get("video_id")
-        if video is not None:
+        if now is not None and video is not None:
             self._videos.setdefault((benchmark, video), set()).add(now)
-        key = (benchmark, row["question_id"])
-        first, then = self._digests.setdefault(key, (place, now))
-        return first, () if now == then else (f"video_digest {then!r} -> {now!r}",)
+        here = None if now is None else (place, now)
+        first = told(self._digests, (benchmark, row["question_id"]), here)
+        if first is None or here is None or first[1] == now:
+            return place, ()
+        return first[0], (f"video_digest {first[1]!r} -> {now!r}",)
 
     def warn_of_videos(self, out: Path) -> None:
         """Say that there are several files under the id of one video."""
