@@ -45,18 +45,16 @@ def as_array(
     array([ 3, -1,  2])
     """
     if "numpy.ma" in sys.modules:  # else there can be no mask
-        if isinstance(values, list | tuple) and any(map(_is_masked, values)):
-            values = np.ma.array(values)
-        if _is_masked(values):
+        if isinstance(values, list | tuple):
+            kinds = set(map(type, values))
+            if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
+                values = np.ma.array(values)
+        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
             return _unmasked(values, name, error, missing)
     try:
         return np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as problem:  # the last is of torch
         raise error(f"{name} cannot be read as an array: {problem}") from problem
-
-
-def _is_masked(values: object) -> bool:
-    return isinstance(values, np.ma.MaskedArray) and bool(np.ma.is_masked(values))
 
 
 def _unmasked(

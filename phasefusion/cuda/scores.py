@@ -171,7 +171,8 @@ def fuse_items(
         raise PosteriorError(f"missing must be complete or available; got {missing!r}")
     if arrays.on_gpu(logp):
         return _fuse_there(logp, seeds, missing == "complete", stream)
-    values = np.ascontiguousarray(logp, np.float64)
+    given = as_array(logp, "logp", PosteriorError, np.nan)
+    values = np.ascontiguousarray(given, np.float64)
     _check_passes(values.shape, seeds)
     ready = runtime.device(device)
     with runtime.translated(f"fusing {len(values)} items"):
