@@ -17,8 +17,12 @@ MAX_OPTIONS = 32
 
 
 def check_seed(seed: SupportsIndex) -> int:
-    """Return a seed as an int; integers of NumPy are seeds, other things are not."""
-    return whole("seed", seed, UsageError)
+    """Return a seed as an int; integers of NumPy are seeds, other things are not.
+
+    Seeds count modulo 2**64, and those beyond what JSON can hold are reduced.
+    """
+    number = whole("seed", seed, UsageError)
+    return number if -(2**63) <= number <= MASK_64 else number & MASK_64
 
 
 def fnv1a64(data: str | bytes) -> int:

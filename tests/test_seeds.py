@@ -98,6 +98,13 @@ def test_the_integers_of_numpy_are_seeds(call):
     call(-1)
 
 
+def test_seeds_count_modulo_2_to_64():
+    for call in (CALLS[orders.shared], CALLS[stats.splitmix64], CALLS["random"]):
+        assert repr(call(2**70 + 7)) == repr(call(7))
+        assert repr(call(-1)) == repr(call(2**64 - 1))
+    assert simulate.Design(seed=2**70 + 7).seed == 7
+
+
 @pytest.mark.parametrize("seed", [1.0, "1", True, None, [1], np.float64(1.0)], ids=repr)
 @pytest.mark.parametrize("call", CALLS.values(), ids=map(str, CALLS))
 def test_nothing_else_is(call, seed):
