@@ -30,7 +30,7 @@ from phasefusion.errors import (
 from phasefusion.grid import PhaseGrid
 from phasefusion.progress import Advance, Listener, follow
 from phasefusion.records import differences, iter_passes, read_run
-from phasefusion.records.questions import NAME_IT, find_questions
+from phasefusion.records.questions import find_questions
 from phasefusion.records.saliency import SaliencyWriter, saliency_key
 from phasefusion.scoring.saliency import Method, Replace, Saliency, flip_saliency
 
@@ -187,10 +187,7 @@ def explain_run(
     settings = described.get("settings", {})
     arm, grid = _grid_of(run, settings)
     scorer = _same_scorer(scorer, settings)
-    texts = find_questions(described, questions, folder=run)
-    if not texts.items:
-        why = texts.note or "the question file is empty"
-        raise RecordError(f"{run}: {why}; {NAME_IT}")
+    texts = find_questions(described, questions, folder=run).required(run)
     seen = _chosen(run, _recorded(run, arm), items)
     skipped = {
         item_name(*key): "it is not in the question file, or was changed since"
