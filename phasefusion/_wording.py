@@ -22,7 +22,7 @@ def by_number(n: int, one: str, more: str) -> str:
 
 
 def item_name(benchmark: str, question_id: str) -> str:
-    """Name a question in a list or message: ids are those of one benchmark.
+    """Name a question, or a video, in a list: ids are those of one benchmark.
 
     >>> item_name("videomme", "001-1")
     'videomme/001-1'
