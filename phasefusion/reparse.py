@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from phasefusion._passes import generated_answer
+from phasefusion._paths import run_path
 from phasefusion._results import Result
 from phasefusion._whole import replace_file
 from phasefusion._wording import unwritten
@@ -52,9 +53,7 @@ class Reparsed(Result):
         return {name: getattr(self, name) for name in Reparsed.__slots__}
 
 
-def reparse(
-    run: str | Path, questions: str | Path | Sequence[Item] | None = None
-) -> Reparsed:
+def reparse(run: Any, questions: str | Path | Sequence[Item] | None = None) -> Reparsed:
     """Tell the answers of generated passes again, by today's `parse_answer`.
 
     The stored texts are what is read; no model is asked. Everything else of a pass
@@ -62,7 +61,7 @@ def reparse(
 
     Parameters
     ----------
-    run : str or Path
+    run : Run, str or Path
         The run folder.
     questions : str, Path or sequence of Item, optional
         The question file or its items, for the texts of the options; the file of the
@@ -83,7 +82,7 @@ def reparse(
     DatasetError
         If the question file cannot be read.
     """
-    folder = Path(run)
+    folder = run_path("run", run)
     described = read_run(folder)
     texts = find_questions(described, questions, folder=folder).required(folder)
     with RunWriter(folder, described):  # nobody writes meanwhile

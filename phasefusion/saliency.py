@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion._description import describe_scorer
+from phasefusion._paths import run_path
 from phasefusion._results import Result
 from phasefusion._runner import one_phase, read_span
 from phasefusion._video_digest import digest_of_file
@@ -132,7 +133,7 @@ class _Task:
 
 
 def explain_run(
-    run: str | Path,
+    run: Any,
     scorer: HFOptionScorer,
     *,
     items: str | Sequence[str] = "flipped",
@@ -151,7 +152,7 @@ def explain_run(
 
     Parameters
     ----------
-    run : str or Path
+    run : Run, str or Path
         The run folder.
     scorer : HFOptionScorer
         That of the run; precision and device may be others.
@@ -182,7 +183,7 @@ def explain_run(
     UsageError
         If there is no question of an id.
     """
-    run = Path(run)
+    run = run_path("run", run)
     described = read_run(run)
     settings = described.get("settings", {})
     arm, grid = _grid_of(run, settings)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from phasefusion._paths import path_of
 from phasefusion._results import Result, plain_text
 from phasefusion._whole import replace_text
 from phasefusion._wording import by_number, counted, unwritten
@@ -239,7 +240,7 @@ class Comparison:
         RecordError
             If it cannot be written.
         """
-        path = Path(path)
+        path = path_of("path", path, "the file to write")
         names = [field.name for field in dataclasses.fields(ItemDifference)]
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")

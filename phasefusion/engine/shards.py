@@ -101,7 +101,7 @@ class Shard:
 
         One shard of one is the whole run.
         """
-        out = Path(out)
+        out = path_of("out", out, "the folder of the run")
         if self.of == 1:
             return out
         return out.with_name(f"{out.name}.shard-{self.index}-of-{self.of}")

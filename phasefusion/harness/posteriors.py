@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._paths import path_of
 from phasefusion._runner import one_phase
 from phasefusion._scorer_checks import check_scores
 from phasefusion.errors import RecordError, ScoringError, UsageError
@@ -106,7 +107,7 @@ class PosteriorCache:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = path_of("path", path, "the file of the cache")
         self._lock = threading.Lock()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

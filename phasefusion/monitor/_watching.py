@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion._measures import LABELS, MEASURES, Measure
+from phasefusion._paths import path_of
 from phasefusion._results import Result, plain_text
 from phasefusion._wording import by_number, counted, unwritten
 from phasefusion.errors import RecordError, StatisticsError, UsageError
@@ -186,7 +187,11 @@ class Watch:
         from phasefusion.monitor._prometheus import write
 
         try:
-            return write(self, Path(path), name or Path(self.path).stem)
+            return write(
+                self,
+                path_of("path", path, "the file to write"),
+                name or Path(self.path).stem,
+            )
         except OSError as error:
             raise RecordError(unwritten(path, error)) from error
 
@@ -210,7 +215,7 @@ class Watch:
         from phasefusion.monitor._page import write_html
 
         try:
-            return write_html(self, Path(path))
+            return write_html(self, path_of("path", path, "the file to write"))
         except OSError as error:
             raise RecordError(unwritten(path, error)) from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,7 +89,7 @@ def _places(run: Mapping[str, Any], folder: Path | None) -> Iterator[Path]:
 
 def find_questions(
     run: Mapping[str, Any],
-    given: str | Path | Sequence[Item] | None = None,
+    given: Any = None,
     *,
     folder: Path | None = None,
 ) -> QuestionTexts:
@@ -110,10 +110,10 @@ def find_questions(
     """
     from phasefusion.datasets import load_questions
 
-    if isinstance(given, str | Path):
-        given = load_questions(given, check_videos=False)
     if given is not None:
-        return _by_id(given, run)
+        is_items = isinstance(given, Iterable) and not isinstance(given, str)
+        items = given if is_items else load_questions(given, check_videos=False)
+        return _by_id(items, run)
     if not run.get("questions", {}).get("file"):
         return QuestionTexts(note="The run names no question file")
     reason, found = "", None
@@ -135,7 +135,7 @@ def find_questions(
     )
 
 
-def _by_id(items: Sequence[Item], run: Mapping[str, Any]) -> QuestionTexts:
+def _by_id(items: Iterable[Item], run: Mapping[str, Any]) -> QuestionTexts:
     """Take the questions that say what they said when the run scored them."""
     from phasefusion.datasets.item import item_hash
 
