@@ -162,6 +162,15 @@ def percent_of(value: float) -> str:
     return f"{half_up(100 * value, 2)} %"
 
 
+def in_percent(value: float) -> str:
+    """Share that was given, in percent, for messages: as many digits as it has.
+
+    >>> in_percent(0.07), in_percent(0.0001)
+    ('7 %', '0.01 %')
+    """
+    return f"{100 * value:.6g} %"
+
+
 def items_of(n: int, design: Design) -> str:
     """Say how many items, and in how many clusters when they come in clusters."""
     if design.cluster_size == 1.0:
@@ -195,9 +204,9 @@ def check_discordance(discordance: float, difference: float) -> None:
     fraction_in(discordance, "discordance", closed=True)
     if not abs(difference) <= discordance or discordance == 0.0:
         raise StatisticsError(
-            f"discordance is {discordance:g} and difference {difference:g}: items that "
-            "only one arm answers right are at least as many as the difference, and "
-            "more than none"
+            f"discordance is {in_percent(discordance)} and difference "
+            f"{in_percent(difference)}: items that only one arm answers right are at "
+            "least as many as the difference, and more than none"
         )
 
 

@@ -21,6 +21,7 @@ from phasefusion.planning._plans import (
     check_sample,
     check_target,
     design_rows,
+    in_percent,
     items_of,
     percent_of,
     points,
@@ -216,8 +217,9 @@ def tost_items(
     check_target(power, alpha)
     if abs(difference) >= margin:
         raise StatisticsError(
-            f"no sample certifies a margin of {margin:g} when the true difference is "
-            f"{difference:g}; the difference must be inside the margin"
+            f"no sample certifies a margin of {in_percent(margin)} when the true "
+            f"difference is {in_percent(difference)}; the difference must be inside "
+            "the margin"
         )
 
     def reaches(n: int) -> bool:

@@ -19,6 +19,7 @@ from phasefusion.planning._plans import (
     Plan,
     check_sample,
     design_rows,
+    in_percent,
     items_of,
     percent_of,
     points,
@@ -171,8 +172,8 @@ def _check_width(rate: float, method: str, level: float) -> None:
     check_level(level)
     if method == "clustered-mean" and rate in (0.0, 1.0):
         raise StatisticsError(
-            f"rate is {rate:g}: without variance the clustered mean has no interval; "
-            "use method='wilson' or 'clopper-pearson'"
+            f"rate is {in_percent(rate)}: without variance the clustered mean has no "
+            "interval; use the method wilson or clopper-pearson"
         )
 
 
@@ -324,6 +325,11 @@ def floor_items(
         if not ratio > 0.0:
             raise StatisticsError(f"ratio must be > 0, it is {ratio}")
         wanted = flip_rate / ratio
+        if not 0.0 < wanted < 1.0:
+            raise StatisticsError(
+                f"flip_rate is {in_percent(flip_rate)} and ratio {ratio:g}: the floor "
+                f"would be {in_percent(wanted)}; it must be above 0 %, below 100 %"
+            )
     elif wanted is None or ratio is not None:
         raise StatisticsError("give either upper, or flip_rate and ratio")
     fraction_in(wanted, "upper")

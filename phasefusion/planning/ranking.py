@@ -6,8 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from phasefusion._wording import counted
 from phasefusion.errors import StatisticsError
-from phasefusion.planning._plans import Plan, smallest_n
+from phasefusion.planning._plans import (
+    Plan,
+    in_percent,
+    smallest_n,
+)
 from phasefusion.stats import Auroc
 from phasefusion.stats._answers import half_up
 from phasefusion.stats._numbers import fraction_in
@@ -194,7 +199,8 @@ def _auroc_plan(
     n_negative = n - n_positive
     if n_positive < 1 or n_negative < 1:
         raise StatisticsError(
-            f"{n} items with a share of {share:g} positive ones leave a class empty"
+            f"{counted(n, 'item')} of which {in_percent(share)} are positive leave a "
+            "class empty"
         )
     if pilot is not None:
         variance = pilot.variance * (pilot.n_positive + pilot.n_negative) / n

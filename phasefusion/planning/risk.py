@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 
 from phasefusion._wording import counted
 from phasefusion.errors import StatisticsError
-from phasefusion.planning._plans import Plan, percent_of
+from phasefusion.planning._plans import (
+    Plan,
+    in_percent,
+    percent_of,
+)
 from phasefusion.stats import smallest_certifiable
 from phasefusion.stats._exact import binomial_cdf
 from phasefusion.stats._numbers import fraction_in
@@ -139,8 +143,8 @@ def risk_items(
     fraction_in(power, "power")
     if risk >= alpha:
         raise StatisticsError(
-            f"the true risk is {risk:g}; a risk of {alpha:g} is certified only by "
-            "mistake"
+            f"the true risk is {in_percent(risk)}; a risk of "
+            f"{in_percent(alpha)} (alpha) is certified only by mistake"
         )
 
     def chances(

@@ -144,6 +144,43 @@ def test_percents_that_are_none_are_refused_as_typed(call):
         assert said in err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("floor", "--flip-rate", 0, "--ratio", 2),
+            "is 0 % and ratio 2: the",
+        ),
+        (("floor", "--flip-rate", 50, "--ratio", 0.4), "floor would be 125 %"),
+        (
+            ("difference", "--difference", 100, "--discordance", 20),
+            "discordance is 20 % and difference 100 %",
+        ),
+        (
+            ("equivalence", "--margin", 2, "--difference", 3, "--discordance", 20),
+            "a margin of 2 % when the true difference is 3 %",
+        ),
+        (
+            ("difference", "--rates", 20, 30, "--both", 25),
+            "both is 25 %; with shares of 20 % and 30 % it is from 0 % to 20 %",
+        ),
+        (("risk", "--risk", 30), "the true risk is 30 %; a risk of 20 % (alpha)"),
+        (
+            ("interval", "--rate", 100, "--n", 50, "--method", "clustered-mean"),
+            "rate is 100 %: without variance",
+        ),
+        (
+            ("auroc", "--auroc", 0.8, "--positive", 1, "--n", 20),
+            "20 items of which 1 % are positive leave a class empty",
+        ),
+    ],
+)
+def test_percents_of_two_options_are_said_in_percent(call, words, said):
+    code, out, err = call("plan", *words)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
 def test_nothing_is_planned_from_one_video(call, tmp_path):
     made_run(tmp_path / "run", n_items=4)
     lines = (tmp_path / "run" / "passes.jsonl").read_text().splitlines()
