@@ -16,7 +16,7 @@ from phasefusion._checks import warn
 from phasefusion._devices import LOCAL_RANKS
 from phasefusion._paths import path_of, run_path
 from phasefusion._random import fnv1a64
-from phasefusion._wording import by_number, counted
+from phasefusion._wording import Argument, by_number, counted
 from phasefusion.datasets import Item
 from phasefusion.errors import RecordError, RecordWarning, UsageError
 from phasefusion.records.appending import locked_run
@@ -168,7 +168,9 @@ def as_shard(shard: Shard | str | None) -> Shard | None:
         return launched_shard(os.environ)
     found = _TEXT.fullmatch(shard)
     if found is None:
-        raise UsageError(f'shard must be such as "2/4", or "auto", not {shard!r}')
+        raise UsageError(
+            Argument("shard"), f' must be such as "2/4", or "auto", not {shard!r}'
+        )
     return Shard(int(found[1]), int(found[2]))
 
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._wording import Argument
 from phasefusion.errors import StatisticsError
 from phasefusion.planning._binomial import pmf_range
 from phasefusion.planning._plans import (
@@ -283,7 +284,7 @@ def tost_margin(
 def _check(margin: float, discordance: float, difference: float, alpha: float) -> None:
     fraction_in(margin, "margin")
     if not 0.0 < alpha < 0.5:
-        raise StatisticsError(f"alpha must be in (0, 0.5), it is {alpha}")
+        raise StatisticsError(Argument("alpha"), f" must be in (0, 0.5), it is {alpha}")
     check_discordance(discordance, difference)
 
 

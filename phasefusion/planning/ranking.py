@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from phasefusion._wording import counted
+from phasefusion._wording import Argument, counted
 from phasefusion.errors import StatisticsError
 from phasefusion.planning._plans import (
     Plan,
@@ -146,7 +146,9 @@ def auroc_items(
     682
     """
     if not 0.0 < half_width < 0.5:
-        raise StatisticsError(f"half_width must be in (0, 0.5), it is {half_width}")
+        raise StatisticsError(
+            Argument("half_width"), f" must be in (0, 0.5), it is {half_width}"
+        )
     value, share = _auroc_inputs(auroc, positive_share, pilot, confidence_level)
 
     def narrow(n: int) -> bool:

@@ -1,13 +1,16 @@
 """Messages of the command speak of what was typed, and say what to type instead."""
 
 import json
+import pickle
 from types import SimpleNamespace
 
 import pytest
 from made_runs import made_run
 
 from phasefusion import PhaseGrid, tinyvlm
+from phasefusion._wording import Argument
 from phasefusion.cli._typed import as_typed
+from phasefusion.errors import GridError
 from phasefusion.report.card import sampling_card
 
 CLIPS = tinyvlm.questions_path().parent
@@ -149,7 +152,7 @@ def test_percents_that_are_none_are_refused_as_typed(call):
     [
         (
             ("floor", "--flip-rate", 0, "--ratio", 2),
-            "is 0 % and ratio 2: the",
+            "--flip-rate is 0 % and ratio 2:",
         ),
         (("floor", "--flip-rate", 50, "--ratio", 0.4), "floor would be 125 %"),
         (
@@ -246,38 +249,52 @@ def test_simulated_records_are_written_once(call, tmp_path):
     assert "is recorded already; write into another folder" in err
 
 
-@pytest.mark.parametrize(
-    ("message", "said"),
-    [
-        ("runs/budget=8/run.json: there is no such file", None),
-        ("budget=8/run.json: there is no such file", None),
-        ("/my budget=8/run.json: there is no such file", None),
-        ("outputs/seed=1,budget=16: this run was made with other settings", None),
-        ('answer "seed=4" cannot be used', None),
-        ("answer 'a seed=4' cannot be used", None),
-        ("clips' budget=8", "clips' --budget 8"),
-        ("grids (budget=8, seed=1) differ", "grids (--budget 8, --seed 1) differ"),
-        ("one part, shard=1/4.", "one part, --shard 1/4."),
-        ('with on_error="mark": budget=8.', "with --on-error mark: --budget 8."),
-        ("a file (strict=True)", "a file (--strict)"),
-        ("a file (strict=False)", None),
-        ("keep=False or keep=True", "--no-keep or --keep"),
-        ("strict must be", "--strict must be"),
-    ],
-)
-def test_only_arguments_are_written_as_options(message, said):
-    names = ("budget", "seed", "on_error", "shard")
-    params = [_option(name) for name in names]
-    params.append(_option("strict", is_flag=True))
-    params.append(_option("keep", is_flag=True, secondary_opts=["--no-keep"]))
-    typed = as_typed(message, SimpleNamespace(params=params))
-    assert typed == (message if said is None else said)
+NAMES = ("budget=8", "budget", "seed=1", "--dense", "my seed=1")
 
 
-def _option(name, *, is_flag=False, secondary_opts=()):
-    return SimpleNamespace(
-        name=name,
-        opts=["--" + name.replace("_", "-")],
-        secondary_opts=list(secondary_opts),
-        is_flag=is_flag,
+@pytest.mark.parametrize("name", NAMES)
+def test_a_path_stays_as_it_is_whatever_it_is_called(call, folder, name):
+    """Also where an option of that name was given that value."""
+    words = ("questions.jsonl", "--scorer", "pixel_scorer:make", "--protocol", "quick")
+    out = folder / name
+    given = ("--limit", 1, "--seed", 1)
+    code, _, err = call("run", *words, f"--out={name}", "--budget", 3, *given)
+    assert code == 0, err
+    code, _, err = call("run", *words, f"--out={name}", "--budget", 8, *given)
+    assert code == 2
+    assert f"error: {name}: this run was made with other settings" in err
+    (out / "run.json").write_text("{")
+    code, _, err = call("report", f"./{name}")
+    assert code == 2
+    assert f"error: {name}/run.json: not JSON" in err
+
+
+def test_a_path_that_is_called_like_an_option_alone(call, folder):
+    words = ("records", "simulate", "--phases", 2, "--out", "phases")
+    assert call(*words)[0] == 0
+    code, _, err = call(*words)
+    assert code == 2
+    assert "error: phases" in err
+
+
+def test_arguments_of_an_error_are_the_options_of_the_command():
+    option = SimpleNamespace(name="on_error", opts=["-e", "--on-error"])
+    command = SimpleNamespace(
+        params=[option, SimpleNamespace(name="run", opts=["run"])]
     )
+    parts = (
+        "on_error='mark': no ",
+        Argument.of("on_error", "mark"),
+        ", ",
+        Argument("on_error"),
+        ", ",
+        Argument.of("run", 1),
+        " or ",
+        Argument.of("strict", True),
+    )
+    error = pickle.loads(pickle.dumps(GridError(*parts)))
+    plain = "on_error='mark': no on_error='mark', on_error, run=1 or strict=True"
+    assert str(error) == plain
+    said = "on_error='mark': no --on-error mark, --on-error, run=1 or strict=True"
+    assert as_typed(error, command) == said
+    assert as_typed(error, SimpleNamespace()) == plain
