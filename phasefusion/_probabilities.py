@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,8 +52,8 @@ def are_probabilities(
     ----------
     rows : ndarray, shape (n, ..., K), float64
         A pass with NaN is not looked at, but one at least has to be without.
-    n_options : ndarray of int64, shape (n,), optional
-        Options of each item; what lies beyond is padding.
+    n_options : ndarray of int64, shape (n, ...), optional
+        Options of each item, or of each pass; what lies beyond is padding.
 
     Examples
     --------
@@ -62,14 +64,28 @@ def are_probabilities(
     """
     if not rows.size or rows.shape[-1] < 2:
         return False
-    first = rows.flat[:_FIRST]
-    beyond = n_options is None and (first > 1).any()  # padding may be anything
-    if beyond or (first < 0).any():
+    if rows.ndim == 1:
+        n_options = None if n_options is None else n_options.reshape(1)
+        return are_probabilities(rows[None], n_options)
+    first = slice(_FIRST // math.prod(rows.shape[1:]) + 1)
+    if not _may_be(_own(rows, n_options, first)):
         return False  # of logarithms the first say it, without a look at all
-    if n_options is not None:
-        own = n_options.reshape(n_options.shape + (1,) * (rows.ndim - n_options.ndim))
-        rows = np.where(np.arange(rows.shape[-1]) < own, rows, 0.0)
-    kept = rows[~np.isnan(rows).any(axis=-1)]
-    if not kept.size or kept.min() < 0 or kept.max() > 1:
+    own = _own(rows, n_options, slice(None))
+    kept = own[~np.isnan(own).any(axis=-1)]
+    if not kept.size or not _may_be(kept):
         return False
     return bool(np.allclose(kept.sum(axis=-1), 1.0, rtol=0.0, atol=_NEAR))
+
+
+def _own(
+    rows: NDArray[np.float64], n_options: NDArray[np.int64] | None, items: slice
+) -> NDArray[np.float64]:
+    """Put 0 in the place of padding, which may be anything."""
+    if n_options is None:
+        return rows[items]
+    own = n_options.reshape(n_options.shape + (1,) * (rows.ndim - n_options.ndim))
+    return np.where(np.arange(rows.shape[-1]) < own[items], rows[items], 0.0)
+
+
+def _may_be(values: NDArray[np.float64]) -> bool:
+    return not ((values < 0) | (values > 1)).any()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import math
 import shutil
 import time
 
 import pytest
 from hypothesis import settings
+from hypothesis.errors import HypothesisException
 
 # Machines under load miss deadlines without anything being wrong; and a change is not
 # refused for what another draw of examples would have found before: --properties looks
@@ -58,9 +60,15 @@ def timed(config, test):
 
     @functools.wraps(test)
     def run(*args, **kwargs):
-        if time.monotonic() > config.stash[_END]:
+        try:
+            test(*args, **kwargs)
+        except HypothesisException:
+            raise
+        except Exception:
+            config.stash[_END] = math.inf  # the least example of it is looked for
+            raise
+        if time.monotonic() > config.stash[_END]:  # all that is drawn has been
             pytest.skip("nothing found in the time that there was")
-        return test(*args, **kwargs)
 
     return run
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -304,6 +305,12 @@ def test_items_without_their_passes():
     assert lean.phase_answers.shape == lean.phase_margins.shape == (6, 0)
 
 
+def padded(beyond, rows):
+    """Two items, the second with padding."""
+    two = [rows, [[0.3, 0.7, beyond], [0.1, 0.9, beyond], [0.5, 0.5, beyond]]]
+    fusion.fuse_items(two, n_options=[3, 2])
+
+
 PROBABILITIES = np.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0], [0.3, 0.3, 0.4]])
 
 
@@ -317,6 +324,8 @@ PROBABILITIES = np.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0], [0.3, 0.3, 0.4]])
         lambda p: fusion.margin(p.astype(np.float32)),
         lambda p: pf.fuse(np.vstack([p, np.full(3, np.nan)]), missing="available"),
         lambda p: pf.fuse(np.hstack([p, np.full((3, 1), 9.0)]), n_options=3),
+        *(partial(padded, beyond) for beyond in (-np.inf, -1.0, 2.0, np.nan)),
+        lambda p: pf.posterior([0.3, 0.7, -1.0], n_options=2),
     ],
 )
 def test_probabilities_in_the_place_of_logs_are_warned_of(call):
@@ -332,6 +341,7 @@ def test_probabilities_in_the_place_of_logs_are_warned_of(call):
         np.array([[0.7, 0.2, 0.1], [2.0, -1.0, 0.0]]),
         np.array([[0.7, 0.2, 0.1], [0.7, 0.2, 0.2]]),
         np.zeros((2, 1)),
+        [[0.5, 0.5]] * 200 + [[0.5, -0.5]],
     ],
 )
 def test_logits_are_not_taken_for_probabilities(logp):
