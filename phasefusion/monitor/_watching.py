@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from phasefusion._measures import LABELS, MEASURES, Measure
 from phasefusion._paths import path_of
 from phasefusion._results import Result, plain_text
-from phasefusion._wording import by_number, counted, unwritten
+from phasefusion._wording import Argument, by_number, counted, unwritten
 from phasefusion.errors import RecordError, StatisticsError, UsageError
 from phasefusion.monitor._history import VIDEOS, Batch, other_files
 from phasefusion.records import _json, differences
@@ -251,9 +251,9 @@ def watch(
 ) -> Watch:
     """Lay charts over batches in the order of time; see `phasefusion.monitor.show`."""
     if baseline < 1:
-        raise UsageError(f"baseline must be >= 1, it is {baseline}")
+        raise UsageError(Argument("baseline"), f" must be >= 1, it is {baseline}")
     if not 1.0 < every < math.inf:
-        raise UsageError(f"every must be > 1, it is {every}")
+        raise UsageError(Argument("every"), f" must be > 1, it is {every}")
     first = batches[:baseline]
     same = len(first) > 1 and len({batch.items_sha256 for batch in first}) == 1
     if same and baseline < FEWEST:

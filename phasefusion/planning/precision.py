@@ -283,7 +283,7 @@ def floor_upper(
     if flip_rate is not None:
         fraction_in(flip_rate, "flip_rate", closed=True)
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise StatisticsError(f"n must be a whole number >= 1, it is {n}")
+        raise StatisticsError(Argument("n"), f" must be a whole number >= 1, it is {n}")
     upper = proportion_upper(0, n, confidence_level)
     ratio = math.nan if flip_rate is None else flip_rate / upper
     return FloorPlan(n, upper, flip_rate, ratio, confidence_level)

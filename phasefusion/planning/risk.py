@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from phasefusion._wording import counted
+from phasefusion._wording import Argument, counted
 from phasefusion.errors import StatisticsError
 from phasefusion.planning._plans import (
     Plan,
@@ -102,7 +102,7 @@ def risk_power(n: int, *, alpha: float, delta: float, risk: float = 0.0) -> Risk
     [-1, 2, 5, 14]
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise StatisticsError(f"n must be a whole number >= 1, it is {n}")
+        raise StatisticsError(Argument("n"), f" must be a whole number >= 1, it is {n}")
     n_min = smallest_certifiable(alpha, delta)
     fraction_in(risk, "risk", closed=True)
     return _plan(n, alpha, delta, risk, n_min, None)

@@ -269,6 +269,39 @@ def test_a_path_stays_as_it_is_whatever_it_is_called(call, folder, name):
     assert f"error: {name}/run.json: not JSON" in err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("compare", "a", "b", "--alpha", 2), "error: --alpha must be in (0, 0.5)"),
+        (("samplers", "-n", 0), "error: --frames 0 must be in 1.."),
+        (("frames", "x.mp4", "--budget", 0), "error: --budget 0 must be in 1.."),
+        (("plan", "risk", "--alpha", 2), "error: --alpha must be in (0, 1)"),
+        (
+            ("plan", "equivalence", "--discordance", 9, "--design-effect", 0),
+            "error: --design-effect must be > 0",
+        ),
+        (
+            (
+                "run",
+                "q",
+                "--dry-run",
+                "--protocol",
+                "anchored",
+                "--at",
+                1,
+                "--window",
+                3,
+            ),
+            "error: --window 3 must be in (0, 1]",
+        ),
+    ],
+)
+def test_arguments_that_cannot_be_are_said_as_options(call, words, said):
+    code, out, err = call(*words)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
 def test_a_path_that_is_called_like_an_option_alone(call, folder):
     words = ("records", "simulate", "--phases", 2, "--out", "phases")
     assert call(*words)[0] == 0
