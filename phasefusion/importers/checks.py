@@ -9,7 +9,6 @@ from typing import Any
 from phasefusion._sources.findings import Findings
 from phasefusion._sources.model import Question
 from phasefusion._sources.questions import Key
-from phasefusion._wording import by_number
 from phasefusion.answers import LETTERS, OUTCOMES, parse_answer
 from phasefusion.importers.passes import Made
 from phasefusion.importers.report import ArmCounts
@@ -130,7 +129,7 @@ def add_findings(
             "identical runs",
             "identical answers on all items - same evidence? Two such runs are not two "
             "independent draws",
-            f"{a} and {b}: {by_number(n, 'the one item', f'all {n} items')}",
+            f"{a} and {b}: all {n} items",
         )
     shown = {raw.video_id for raw in questions.values() if raw.video_id}
     if not shown:

@@ -287,6 +287,10 @@ def test_the_command(told_badly, questions, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", words)
     main()
     assert "14 of 14 passes have a text; 0 answers" in capsys.readouterr().out
+    path = told_badly / "passes.jsonl"
+    path.write_text(path.read_text().splitlines()[0] + "\n")
+    main()
+    assert "1 of 1 pass has a text; 0 answers are" in capsys.readouterr().out
 
 
 def test_the_report_counts_what_the_file_says(told_badly):
