@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._arrays import INT64_MAX as INT64_MAX
 from phasefusion._arrays import as_array
+from phasefusion._wording import Argument
 from phasefusion.errors import GridError, PhaseFusionError
 
 NAMED_ORIGINS = {"left": Fraction(0), "midpoint": Fraction(1, 2)}
@@ -24,12 +25,15 @@ def whole(
 ) -> int:
     """Return value as an int; truth values and floats are refused."""
     if isinstance(value, (bool, np.bool_)):
-        raise error(f"{name}={value!r} must be a whole number, not a truth value")
+        raise error(
+            Argument.of(name, value), " must be a whole number, not a truth value"
+        )
     try:
         return operator.index(value)
     except TypeError:
         raise error(
-            f"{name}={value!r} must be a whole number, it is a {type(value).__name__}"
+            Argument.of(name, value),
+            f" must be a whole number, it is a {type(value).__name__}",
         ) from None
 
 
@@ -37,7 +41,7 @@ def positive(name: str, value: SupportsIndex) -> int:
     """Return value as an int >= 1."""
     number = whole(name, value)
     if not 1 <= number <= INT64_MAX:
-        raise GridError(f"{name}={number} must be in 1..2**63-1")
+        raise GridError(Argument.of(name, number), " must be in 1..2**63-1")
     return number
 
 
@@ -45,14 +49,18 @@ def clip_frames(value: SupportsIndex) -> int:
     """Return the number of frames of a clip."""
     number = whole("n_frames", value)
     if not 1 <= number <= INT64_MAX:
-        raise GridError(f"n_frames={number} must be in 1..2**63-1: a clip has frames")
+        raise GridError(
+            Argument.of("n_frames", number), " must be in 1..2**63-1: a clip has frames"
+        )
     return number
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
     """Return value when it is one of the allowed words."""
     if value not in allowed:
-        raise GridError(f"{name}={value!r} must be one of {', '.join(allowed)}")
+        raise GridError(
+            Argument.of(name, value), f" must be one of {', '.join(allowed)}"
+        )
     return value
 
 
@@ -61,9 +69,9 @@ def finite(name: str, value: float) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise GridError(f"{name}={value!r} must be a number") from None
+        raise GridError(Argument.of(name, value), " must be a number") from None
     if not math.isfinite(number):
-        raise GridError(f"{name}={value!r} must be finite")
+        raise GridError(Argument.of(name, value), " must be finite")
     return number
 
 
@@ -71,7 +79,7 @@ def fraction(name: str, value: Any, allowed: str) -> Fraction:
     """Return value as an exact fraction; floats are refused."""
     if isinstance(value, (float, np.floating)):
         raise GridError(
-            f"{name}={value!r} is a float, which is not exact; give {allowed}"
+            Argument.of(name, value), f" is a float, which is not exact; give {allowed}"
         )
     try:
         if isinstance(value, (tuple, list)):
@@ -81,7 +89,9 @@ def fraction(name: str, value: Any, allowed: str) -> Fraction:
             return Fraction(value)
         return Fraction(whole(name, value))
     except (ValueError, ZeroDivisionError):
-        raise GridError(f"{name}={value!r} cannot be read; give {allowed}") from None
+        raise GridError(
+            Argument.of(name, value), f" cannot be read; give {allowed}"
+        ) from None
 
 
 def exact_origin(value: Any) -> Fraction:
@@ -92,7 +102,8 @@ def exact_origin(value: Any) -> Fraction:
     origin = fraction("origin", value, allowed)
     if not 0 <= origin < 1:
         raise GridError(
-            f"origin={value!r} must be in [0, 1) of a dense step: {allowed}"
+            Argument.of("origin", value),
+            f" must be in [0, 1) of a dense step: {allowed}",
         )
     return origin
 

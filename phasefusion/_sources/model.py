@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from phasefusion._checks import whole
+from phasefusion._wording import Argument
 from phasefusion.errors import UsageError
 from phasefusion.orders import MAX_LETTERS
 
@@ -47,7 +48,9 @@ class Settings:
             return
         number = whole("n_options", self.n_options, UsageError)
         if not 2 <= number <= MAX_LETTERS:
-            raise UsageError(f"n_options={number} must be 2 to {MAX_LETTERS}")
+            raise UsageError(
+                Argument.of("n_options", number), f" must be 2 to {MAX_LETTERS}"
+            )
         object.__setattr__(self, "n_options", number)
 
     def name(self, default: str) -> str:

@@ -26,7 +26,7 @@ import numpy as np
 from phasefusion._checks import warn
 from phasefusion._subtitle_search import compile_pattern
 from phasefusion._video_source import VideoLimits, VideoSource
-from phasefusion._wording import by_number
+from phasefusion._wording import Argument, by_number
 from phasefusion.anchors.curves import (
     Curve,
     colour_change,
@@ -259,7 +259,7 @@ def _checked(
     elif subtitles is not None:
         raise UsageError("subtitles without a phrase or a pattern say no moment")
     if at not in ("start", "middle", "end"):
-        raise UsageError(f"at={at!r} must be start, middle or end")
+        raise UsageError(Argument.of("at", at), " must be start, middle or end")
     if not least_peak >= 1.0:
         raise UsageError(f"least_peak={least_peak!r} must be 1 or more")
     is_one = isinstance(times_s, str) or not isinstance(times_s, Iterable)
@@ -303,7 +303,9 @@ def seconds_of(value: Any) -> Fraction:
 def check_phrase(phrase: str | None) -> None:
     """Refuse a phrase in which there is nothing to look for."""
     if isinstance(phrase, str) and not phrase.strip():
-        raise UsageError(f"phrase={phrase!r} is empty; give words that are said")
+        raise UsageError(
+            Argument.of("phrase", phrase), " is empty; give words that are said"
+        )
 
 
 def check_methods(methods: Sequence[str]) -> list[Kind]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._arrays import as_array
+from phasefusion._wording import Argument
 from phasefusion.errors import StatisticsError
 
 _EXACT = (Real, Decimal)  # of arrays of objects
@@ -117,5 +118,5 @@ def fraction_in(value: float, name: str, *, closed: bool = False) -> float:
     inside = 0.0 <= share <= 1.0 if closed else 0.0 < share < 1.0
     if not inside:
         brackets = "[0, 1]" if closed else "(0, 1)"
-        raise StatisticsError(f"{name} must be in {brackets}, it is {value}")
+        raise StatisticsError(Argument(name), f" must be in {brackets}, it is {value}")
     return float(share)
