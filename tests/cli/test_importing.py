@@ -130,3 +130,12 @@ def test_hints_resolve():
     from phasefusion.cli import importing
 
     assert typing.get_type_hints(importing.import_)["out"]
+
+
+def test_two_answers_to_one_id_say_which_columns_to_map(call, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("id,pred\na,A\na,B\n")
+    words = ["records", "import", "csv", path, "--n-options", "4"]
+    code, _, err = call(*words, "--out", tmp_path / "run")
+    assert code == 2
+    assert "(--map arm=COLUMN, --map question_id=COLUMN+COLUMN)" in err

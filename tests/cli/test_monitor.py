@@ -65,3 +65,14 @@ def test_bad_input(call, runs, tmp_path):
     code, _, err = call("monitor", "add", history, runs[0], "--at", "2026-11-30")
     assert code == 2
     assert err.startswith(f"phasefusion: error: {history}: is no history")
+
+
+def test_how_another_way_of_measuring_is_allowed_is_said_once(call, runs, tmp_path):
+    history = tmp_path / "quality.sqlite"
+    assert call("monitor", "add", history, runs[0], "--at", "2026-11-01")[0] == 0
+    (other,) = corpus(n_videos=4, orders="identity", seed=0).write(
+        tmp_path / "other", frames=False
+    )
+    code, _, err = call("monitor", "add", history, other, "--at", "2026-11-02")
+    assert code == 2
+    assert err.endswith('If it is meant to be so: allow="orders" (--allow orders)\n')
