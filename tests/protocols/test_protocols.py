@@ -14,6 +14,7 @@ from phasefusion.evaluate import evaluate
 from phasefusion.protocols import PROTOCOLS, get, make_plan, names
 from phasefusion.records import check, iter_passes, read_run
 from phasefusion.report.figures import FIGURES
+from phasefusion.report.sections import sections
 from phasefusion.scoring import GeneratedAnswers
 
 SMALL = {"budget": 2, "dense": 7, "n_orders": 3}
@@ -119,6 +120,10 @@ def test_every_report_prints_the_protocols_own_figure(questions, tmp_path, name)
         assert figure["tables"]
         assert all(one["rows"] for one in figure["tables"])
     json.dumps(report.to_dict(), allow_nan=False)
+    assert report.numbers["items"]["cluster"] == "video"
+    for one in sections(report.numbers):
+        if "p" in one.columns or any("[" in cell for row in one.rows for cell in row):
+            assert "clustered by video" in one.note, one.title
 
 
 @pytest.mark.parametrize("name", names())
