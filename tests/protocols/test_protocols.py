@@ -248,3 +248,27 @@ def shipped():
         tinyvlm.model_dir(), device="cpu", dtype="float32"
     )
     torch.set_num_threads(threads)
+
+
+#: Those that do not ask for every one of the 26! orders.
+FEW_ORDERS = [name for name in names() if name not in ("permutations", "stress")]
+
+
+@pytest.mark.parametrize("name", FEW_ORDERS)
+def test_a_question_of_many_answers_is_in_every_report(tmp_path, name):
+    """Letter A is always chosen, so 26 orders give up to 26 different answers."""
+    path = make_questions(tmp_path, n_clips=1, per_clip=2)
+    first = json.loads(path.read_text().splitlines()[0])
+    wide = first | {"question_id": "wide", "options": [f"thing {c}" for c in range(26)]}
+    path.write_text(f"{path.read_text()}{json.dumps(wide)}\n")
+    options = {"budget": 2, "dense": 7, "values": VALUES.get(name)}
+    if name == "phasefusion":
+        options["orders"] = "latin"
+    if name == "anchored":
+        options["anchor"] = AnchorRule(window="1/2")
+    scorer = Asks(letter=6.0)
+    out = tmp_path / "run"
+    made = evaluate(path, scorer, out=out, protocol=name, progress=False, **options)
+    given = {p["answer"] for p in iter_passes(out) if p["question_id"] == "wide"}
+    assert len(given) > 16 or name != "phasefusion"
+    assert str(made.report())
