@@ -272,3 +272,32 @@ def test_a_question_of_many_answers_is_in_every_report(tmp_path, name):
     given = {p["answer"] for p in iter_passes(out) if p["question_id"] == "wide"}
     assert len(given) > 16 or name != "phasefusion"
     assert str(made.report())
+
+
+class Masks:
+    """All but one option masked, by the least number there is or one near it."""
+
+    def __init__(self, least):
+        self.least = least
+
+    def variant(self, name):
+        return self
+
+    def score(self, clip, question, options, *, orders):
+        n_phases = 1 if clip is None else len(clip.indices)
+        scores = np.full((n_phases, len(orders), len(options)), self.least)
+        scores[:, 1:, 1:] *= 0.6
+        scores[:, :, len(question) % 2] = 0.0
+        return scores
+
+
+@pytest.mark.parametrize("least", [float(np.finfo(np.float64).min), -3e306])
+@pytest.mark.parametrize("name", names())
+def test_masked_scores_are_in_every_report(questions, tmp_path, name, least):
+    report = run(questions, tmp_path, name, Masks(least)).report()
+    for text in (str(report), report.to_markdown(), report._repr_html_()):
+        assert " inf" not in text
+    json.dumps(report.to_dict(), allow_nan=False)
+    if name in ("phasefusion", "stableeval"):
+        assert f"{-least:.3g}" in str(report)
+        assert report.save_html(tmp_path, n_strips=0).exists()

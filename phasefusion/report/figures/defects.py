@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from phasefusion.report.figures.stability import STABLE, UNSTABLE, Stability
 from phasefusion.report.figures.table import FigureTable, clean
+from phasefusion.report.scored import MASKED
 from phasefusion.stats import attribution
 
 #: Variance of scores, in squared nats, that rounding may make.
@@ -94,11 +95,11 @@ def centred_scores(found: Stability, i: int) -> NDArray[np.float64] | None:
     """Log-probabilities of one question less their mean over options, (S, M, K).
 
     None for a question that lacks a pass or a posterior, or has an option without any
-    probability.
+    probability, masked ones included.
     """
     k, m = int(found.study.n_options[i]), int(found.study.n_orders[i])
     z = found.arm.logp[i, :, :m, :k]
-    if k < 2 or not m or not np.isfinite(z).all():
+    if k < 2 or not m or not (np.abs(z) < MASKED).all():
         return None
     centred: NDArray[np.float64] = z - z.mean(axis=-1, keepdims=True)
     return centred
@@ -238,7 +239,7 @@ def _spread(found: Stability) -> NDArray[np.float64]:
     for k in np.unique(n_options[n_options > 1]).tolist():
         rows = n_options == k
         z = logp[rows, :, :, :k]
-        finite = np.isfinite(z)
+        finite = np.abs(z) < MASKED
         spread[rows] = np.where(finite, z, 0.0).var(axis=-1)
         spread[rows] = np.where(finite.sum(axis=-1) == k, spread[rows], np.nan)
     return spread

@@ -19,6 +19,7 @@ from phasefusion.report.figures.stability import PRINTED, name_of
 from phasefusion.report.figures.study import ArmPasses, Study
 from phasefusion.report.figures.table import FigureTable, clean, points
 from phasefusion.report.items import Column
+from phasefusion.report.scored import MASKED
 from phasefusion.report.summary import FRAGILE, ROBUST
 from phasefusion.stats.consistency import consistency
 
@@ -104,7 +105,7 @@ def _weighted(
             k, m = int(study.n_options[i]), int(study.n_orders[i])
             order = study.order[i, :m, :k]
             letters = np.take_along_axis(arm.logp[i, 0, :m, :k], order, axis=1)
-            if np.isfinite(letters).all():
+            if (np.abs(letters) < MASKED).all():
                 answers[i] = position_weighted(
                     letters,
                     order,

@@ -10,6 +10,7 @@ import numpy as np
 
 from phasefusion.report.html.drawing import STYLES, drawn
 from phasefusion.report.rates import INTERVALS
+from phasefusion.report.scored import MASKED
 from phasefusion.report.table import Table
 from phasefusion.stats.selective import risk_coverage
 
@@ -160,7 +161,7 @@ def _arms(table: Table) -> list[str]:
     found = []
     for name in arms:
         margin = table.arms[name, False].margin[:, 0]
-        if name not in table.phase_names and np.isfinite(margin).any():
+        if name not in table.phase_names and (margin < MASKED).any():
             found.append(name)
     wanted = ["single", "fusion", "union", "dense"]
     found.sort(key=lambda name: wanted.index(name) if name in wanted else len(wanted))
@@ -214,7 +215,7 @@ def _margins(table: Table) -> Callable[[Axes], None] | None:
     def draw(axes: Axes) -> None:
         for arm, (color, line, _) in zip(arms, STYLES, strict=False):
             margin = table.arms[arm, False].margin[:, 0]
-            margin = np.sort(margin[np.isfinite(margin)])
+            margin = np.sort(margin[margin < MASKED])
             share = 100 * np.arange(1, len(margin) + 1) / len(margin)
             axes.step(
                 margin, share, where="post", color=color, linestyle=line, label=arm
