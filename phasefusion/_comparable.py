@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from phasefusion._measures import RunMeasures
 from phasefusion.errors import RecordError, UsageError
 from phasefusion.records import differences
+from phasefusion.records.told import count_others
 
 Topic: TypeAlias = Literal["sampling", "orders", "questions"]
 TOPICS: tuple[Topic, ...] = ("sampling", "orders", "questions")
@@ -65,13 +66,10 @@ def orders_differ(a: RunMeasures, b: RunMeasures) -> list[Obstacle]:
 
 def videos_differ(a: RunMeasures, b: RunMeasures) -> list[Obstacle]:
     """Find items that both have and that were about other files, if both say it."""
-    common = [key for key in a.videos if key in b.videos]
-    n = sum(a.videos[key] != b.videos[key] for key in common)
+    n, n_both = count_others(a.videos, b.videos)
     if not n:
         return []
-    return [
-        Obstacle("questions", f"the videos of {n} of {len(common)} are other files")
-    ]
+    return [Obstacle("questions", f"the videos of {n} of {n_both} are other files")]
 
 
 def enforce(

@@ -10,6 +10,7 @@ from phasefusion._video_digest import digest_of_file
 from phasefusion._wording import by_number, counted
 from phasefusion.datasets import Item
 from phasefusion.errors import RecordError
+from phasefusion.records.told import told
 
 #: Videos, and questions of one, that a message names.
 _SHOWN = 5
@@ -27,8 +28,8 @@ class KnownVideos:
 
     def check(self, video: str, digest: str | None) -> None:
         """Take the digest of a video; RecordError if it had another one before."""
-        known = self.digest.setdefault(video, digest) if digest else None
-        if known != digest:
+        known = told(self.digest, video, digest)
+        if digest not in (None, known):
             raise RecordError(
                 f"{video}: is another file than the one that passes of this run were "
                 f"made of: digest {known} -> {digest}; put the old file back, or "

@@ -51,8 +51,8 @@ class RunMeasures:
     orders : dict of (str, str) to frozenset
         In which every item was shown.
     gold : dict of (str, str) to (int or None)
-    videos : dict of (str, str) to str
-        Digest of the video of every item, where recorded.
+    videos : dict of (str, str) to (str or None)
+        Digest of the video of every item; None where it is not recorded.
     budgets : tuple of int
         Frames of a pass, where recorded.
     phases : tuple of str
@@ -71,7 +71,7 @@ class RunMeasures:
     values: Mapping[Measure, NDArray[np.float64]] = field(repr=False)
     orders: Mapping[Key, frozenset[tuple[int, ...]]] = field(repr=False)
     gold: Mapping[Key, int | None] = field(repr=False)
-    videos: Mapping[Key, str] = field(repr=False)
+    videos: Mapping[Key, str | None] = field(repr=False)
     budgets: tuple[int, ...]
     phases: tuple[str, ...]
     n_phases: int
@@ -118,6 +118,16 @@ class RunMeasures:
         text = "\n".join(
             "\t".join((*key, digests.get(key, ""), str(self.gold.get(key))))
             for key in sorted(self.keys)
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def videos_sha256(self) -> str | None:
+        """Hash of which files the videos were; None unless that is known of all."""
+        if None in self.videos.values():
+            return None
+        text = "\n".join(
+            "\t".join((*key, str(self.videos[key]))) for key in sorted(self.keys)
         )
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -179,9 +189,7 @@ def measure_run(
         orders=_orders(table),
         gold={key: info.gold for key, info in zip(keys, table.items, strict=True)},
         videos={
-            key: info.video_digest
-            for key, info in zip(keys, table.items, strict=True)
-            if info.video_digest is not None
+            key: info.video_digest for key, info in zip(keys, table.items, strict=True)
         },
         budgets=tuple(np.unique(of_arm.budgets).tolist()),
         phases=of_arm.phases,

@@ -138,6 +138,17 @@ class Block:
     phases: Sequence[int]
     orders: NDArray[np.int64]
 
+    def __post_init__(self) -> None:
+        """Make what the scorer is shown read-only: later questions are shown it too."""
+        shown: list[Any] = [self.orders]
+        if self.view is not None:
+            clip = self.view
+            shown += [clip.frames, clip.indices, clip.times_s]
+            shown += [clip.missing, clip.damaged]
+        for values in shown:
+            if isinstance(values, np.ndarray):
+                values.flags.writeable = False
+
     @property
     def n_passes(self) -> int:
         return len(self.phases) * len(self.orders)
@@ -223,8 +234,21 @@ class Runner:
 
     def give_up(self, item: Item, reason: str, advance: Advance) -> None:
         """Record every pass of an item that is not on disk as missing."""
+        digest = self._digest(item)
         for arm in self.arms:
-            self._mark_all(item, arm, reason, advance)
+            self._mark_all(item, arm, reason, advance, digest)
+
+    def _digest(self, item: Item) -> str | None:
+        """Return the digest of an item's video as it is now; None if it is not there.
+
+        Raises
+        ------
+        RecordError
+            If passes of the run were made of another file.
+        """
+        digest = digest_of_file(item.video)
+        self.videos.check(item.video, digest)
+        return digest
 
     def _left(
         self, item: Item, arm: Arm, n_phases: int | None = None
@@ -254,8 +278,7 @@ class Runner:
         ]
         if not arms:
             return
-        digest = digest_of_file(group[0].video)
-        self.videos.check(group[0].video, digest)
+        digest = self._digest(group[0])
         blind = [arm for arm in arms if arm.grid is None]
         for item in group:
             self._score_blocks(self._blind_blocks(item, blind, digest), advance)
@@ -273,6 +296,8 @@ class Runner:
                     self._mark_all(item, arm, f"video: {error}", advance, digest)
             return
         decode_s = time.perf_counter() - begin_s
+        # it may have changed meanwhile, be gone, or not have been there at first
+        digest = self._digest(group[0]) or digest
         decode_s /= max(1, sum(self.n_left(item) for item in group))
         if self.opened is not None:
             self.opened()
@@ -292,18 +317,12 @@ class Runner:
     def _decoded(
         self, item: Item, arms: Sequence[Arm]
     ) -> tuple[list[tuple[Arm, GridOrError]], Span | None]:
-        """Decode what the arms are shown of a video; None when all grids are refused.
-
-        Raises
-        ------
-        RecordError
-            If the file is changed while it is read.
-        """
+        """Decode what arms are shown of a video; None when all grids are refused."""
         shown = shown_grids(item, arms, self.seed, self.threads, self.on_error)
         grids = [grid for _, grid in shown if isinstance(grid, PhaseGrid)]
         if not grids:
             return shown, None
-        span = read_span(
+        return shown, read_span(
             item,
             grids,
             self.frame_size,
@@ -312,8 +331,6 @@ class Runner:
             self.cache,
             self.device,
         )
-        self.videos.check(item.video, digest_of_file(item.video))
-        return shown, span
 
     def _blind_blocks(
         self, item: Item, arms: Sequence[Arm], digest: str | None
@@ -469,7 +486,7 @@ class Runner:
         arm: Arm,
         reason: str,
         advance: Advance,
-        digest: str | None = None,
+        digest: str | None,
     ) -> None:
         """Record all passes of an arm of which there are no frames."""
         grid = arm.grid_of(item.video_id, self.seed)

@@ -18,13 +18,14 @@ from phasefusion.datasets._forms import FORMS
 from phasefusion.datasets._shapes import detect, rows_of
 from phasefusion.datasets._sources import Source, digest, plain
 from phasefusion.datasets._subtitles import SubtitleFinder
-from phasefusion.datasets.item import Item, bounds
+from phasefusion.datasets.item import Item, bounds, lettered
 from phasefusion.datasets.report import Dataset, DatasetReport, Problem, some
 from phasefusion.datasets.videos import (
     VIDEO_SUFFIXES,
     Folder,
     first_found,
     is_file,
+    told_apart,
 )
 from phasefusion.errors import DatasetError
 from phasefusion.importers.golds import read_gold
@@ -91,7 +92,7 @@ class Reader:
         self._check_files()
         if not self._items:
             raise DatasetError(self._nothing(sources[0]))
-        items = tuple(self._items)
+        items = tuple(told_apart(self._items, self._settings.videos))
         report = DatasetReport(
             name=self._settings.name,
             benchmark=self._benchmark(),
@@ -197,10 +198,7 @@ class Reader:
             video=video,
             video_id=question.video_id,
             question=(question.question or "").strip(),
-            # These letters are taken off again, and nothing that looks like letters.
-            options=tuple(
-                f"{LETTERS[k]}. {text}" for k, text in enumerate(question.options or ())
-            ),
+            options=lettered(question.options or ()),
             gold=question.gold[0] if question.gold else None,
             type=question.type,
             start=None if is_cut else start,

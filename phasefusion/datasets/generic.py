@@ -14,9 +14,15 @@ from phasefusion._sources import files
 from phasefusion._sources.options import resolve_gold
 from phasefusion._wording import encodable
 from phasefusion.datasets._subtitles import text_in
-from phasefusion.datasets.item import Item, SubtitleSource, bounds, checked_options
+from phasefusion.datasets.item import (
+    Item,
+    SubtitleSource,
+    bounds,
+    checked_options,
+    lettered,
+)
 from phasefusion.datasets.loading import MissingVideos, detect, load
-from phasefusion.datasets.videos import is_file
+from phasefusion.datasets.videos import is_file, told_apart
 from phasefusion.errors import BackendUnavailableError, DatasetError, OptionWarning
 from phasefusion.scoring.letters import first_equal
 
@@ -104,7 +110,7 @@ def load_questions(
         items.append(item)
     if not items:
         raise DatasetError(f"{path}: holds no questions")
-    return items
+    return told_apart(items, root.resolve())
 
 
 def _benchmark(path: Path) -> str | None:
@@ -236,7 +242,7 @@ def _item(
         video=str(video),
         video_id=str(row.get("video_id") or encodable(video.stem)),
         question=_text(row, "question", where).strip(),
-        options=options,
+        options=lettered(options),
         gold=_gold(row.get("answer"), options, where),
         type=None if kind in (None, "") else str(kind),
         start=start,

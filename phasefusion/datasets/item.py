@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from phasefusion._results import Result
 from phasefusion._wording import counted
+from phasefusion.answers import LETTERS
 from phasefusion.errors import DatasetError
 from phasefusion.orders import MAX_LETTERS
 from phasefusion.scoring.letters import first_equal, misplaced, strip_letters
@@ -118,7 +119,9 @@ class Item(Result):
     video : str
         Absolute path of the video file.
     video_id : str
-        Name of the video; questions about one video form a cluster.
+        Name of the video; questions about one video form a cluster. It is that of the
+        file without its ending, or, where several files of a benchmark would have the
+        same one, the path below the folder of the videos.
     question : str
         The question alone, without options or instructions.
     options : tuple of str
@@ -260,6 +263,17 @@ def checked_options(given: Sequence[str], where: str) -> tuple[str, ...]:
     if set(first_equal(options)) == {0}:
         raise DatasetError(f"{where}: all options read {options[0]!r}")
     return options
+
+
+def lettered(options: Iterable[str]) -> tuple[str, ...]:
+    """Put the letters in front that `Item` takes off, and nothing that looks like them.
+
+    Examples
+    --------
+    >>> Item("q", "b", "v.mp4", "v", "What?", lettered(["A. x", "B. y"])).options
+    ('A. x', 'B. y')
+    """
+    return tuple(f"{LETTERS[k]}. {text}" for k, text in enumerate(options))
 
 
 def item_hash(item: Item) -> str:

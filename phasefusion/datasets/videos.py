@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from phasefusion._wording import encodable
+from phasefusion.datasets.item import Item
 
 #: Endings of video files; of two files of one name the first of these is taken.
 VIDEO_SUFFIXES = (
@@ -164,3 +168,44 @@ def first_found(folder: Folder, names: Iterable[str], hint: str = "") -> Found:
             return found
         problem = problem if problem.problem else found
     return problem
+
+
+def told_apart(items: Iterable[Item], root: Path) -> list[Item]:
+    """Give videos of one name in several folders, or with several endings, ids apart.
+
+    Questions about one video are a cluster, and name it by its file as a rule; where
+    that name is that of several files, those are named by their path below `root`.
+
+    Examples
+    --------
+    >>> from phasefusion.datasets import Item
+    >>> one = Item("a", "b", "/v/s1/video.mp4", "video", "What?", ("x", "y"))
+    >>> two = Item("c", "b", "/v/s2/video.mp4", "video", "What?", ("x", "y"))
+    >>> [item.video_id for item in told_apart([one, two], Path("/v"))]
+    ['s1/video.mp4', 's2/video.mp4']
+    >>> told_apart([one, one], Path("/v"))[1].video_id
+    'video'
+    """
+    found = list(items)
+    named: dict[tuple[str, str], set[str]] = {}
+    for item in found:
+        if item.video_id == encodable(Path(item.video).stem):
+            named.setdefault((item.benchmark, item.video_id), set()).add(item.video)
+    shared = {path for paths in named.values() if _are_several(paths) for path in paths}
+    for k, item in enumerate(found):
+        if item.video in shared and (item.benchmark, item.video_id) in named:
+            path = Path(os.path.relpath(item.video, root)).as_posix()
+            found[k] = copy.copy(item)  # its options are checked, and have no letters
+            object.__setattr__(found[k], "video_id", encodable(path))
+    return found
+
+
+def _are_several(paths: set[str]) -> bool:
+    return len(paths) > 1 and len(set(map(_real, paths))) > 1
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except ValueError:  # a NUL in it
+        return path

@@ -24,6 +24,7 @@ from phasefusion.engine.units import CostOf, units_of
 from phasefusion.engine.worker import Event, Trouble
 from phasefusion.errors import (
     PhaseFusionWarning,
+    RecordError,
     ScoringError,
     UsageError,
     WorkerWarning,
@@ -48,7 +49,7 @@ class Limits:
     max_attempts : int, default 3
         Workers that may die at one question, or at opening one video, before its
         passes are recorded as missing; workers that may fail at it with an error
-        before that error stops the run.
+        before that error stops the run. A video that is another file stops it at once.
     max_given_up : int, default 10
         Questions and videos that may be given up before the run stops.
     max_restarts : int, default 3
@@ -308,6 +309,9 @@ class Drive:
         self._warn(event.warnings)
         if event.kind == "failed":
             assert event.trouble is not None
+            if event.trouble.kind == RecordError.__name__:
+                # a video is another file: no worker can do better
+                raise event.trouble.error(self._ready[worker])
             self._lose(worker, event.trouble)
         elif run.take_in(worker, event, self._clock()):
             self._slots[worker].n_deaths = 0

@@ -311,7 +311,7 @@ def merge_shards(
 
 def _replace(out: Path, paths: list[Path], same_scorer: bool) -> int:
     """Put the run of all shards, in their order, in place of what `out` holds."""
-    from phasefusion.records.merging import made_of, merge
+    from phasefusion.records.merging import made_of, planned_of, put_together
 
     for left in out.glob(f"{_MERGING}*"):  # by a merge that was killed
         shutil.rmtree(left)
@@ -320,7 +320,7 @@ def _replace(out: Path, paths: list[Path], same_scorer: bool) -> int:
     with tempfile.TemporaryDirectory(dir=out, prefix=_MERGING) as name:
         folder = Path(name)
         sources = [*paths, out] if (out / PASSES_FILE).exists() else paths
-        merged = merge(sources, folder, same_scorer=same_scorer)
+        merged = put_together(sources, folder, same_scorer=same_scorer, called=out)
         if merged.written is None:
             conflicts = "\n  ".join(map(str, merged.conflicts[:_SHOWN]))
             raise RecordError(
@@ -331,8 +331,7 @@ def _replace(out: Path, paths: list[Path], same_scorer: bool) -> int:
         whole = parts[0][1] | made_of(parts)
         whole.pop("shard")
         whole.pop("planned", None)
-        if not more:
-            whole |= _planned([run for _, run in parts])
+        whole |= planned_of([run for _, run in parts])
         source = whole.get("questions") or {}
         if source.get("absolute"):
             lies = {"file": source["absolute"]}
@@ -341,17 +340,6 @@ def _replace(out: Path, paths: list[Path], same_scorer: bool) -> int:
         for file in (RUN_FILE, PASSES_FILE):
             os.replace(folder / file, out / file)
     return merged.n_passes
-
-
-def _planned(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what the shards have planned together, if each of them says so."""
-    planned = [run["planned"] for run in runs if "planned" in run]
-    if len(planned) < len(runs):
-        return {}
-    names = "passes", "stages_left", "questions"
-    return {
-        "planned": {name: sum(one.get(name, 0) for one in planned) for name in names}
-    }
 
 
 def _more_of(out: Path, paths: Sequence[Path], same_scorer: bool) -> list[Path]:

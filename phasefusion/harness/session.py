@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from phasefusion._cached_clips import as_cache
 from phasefusion._description import describe_run, on_any_device
+from phasefusion._known_videos import KnownVideos
 from phasefusion._runner import Runner
+from phasefusion._video_digest import digest_of_file
 from phasefusion.errors import DatasetError, ScoringError
 from phasefusion.fusion import FusedPosterior, fuse
 from phasefusion.harness.knobs import Knobs
@@ -146,6 +148,7 @@ class Session:
             self._plan, facts, seed=knobs.seed, on_error=knobs.on_error
         )
         self._writer = _Kept(folder, description)
+        self._videos = KnownVideos()
         self._docs, self._asked = _known_docs(folder / DOCS_FILE)
 
     def cached(self, scorer: Scorer, shown: Callable[[Sequence[int]], str]) -> Scorer:
@@ -177,9 +180,12 @@ class Session:
             what the scorer cannot do at all.
         DatasetError
             If the item's id has been another question's, whose passes are on disk.
+        RecordError
+            If its video is another file than passes of it were made of.
         """
         with self._lock:
             self._check_asked(item)
+            self._check_video(item)
             on_error: Any = self.knobs.on_error
             runner = Runner(
                 scorer=scorer,
@@ -190,6 +196,7 @@ class Session:
                 threads=self.knobs.threads,
                 on_error=on_error,
                 cache=self._frames,
+                videos=self._videos,
             )
             runner.run([item], False)
             rows = self._writer.rows.get((item.benchmark, item.question_id), [])
@@ -204,6 +211,12 @@ class Session:
                 f"was asked under this id, and its passes are in {self.folder}; if the "
                 "data have changed, name another sidecar"
             )
+
+    def _check_video(self, item: Item) -> None:
+        """Refuse a video that was another file, here or when the run began."""
+        then = self._writer.digests.get((item.benchmark, item.question_id))
+        for digest in (then, digest_of_file(item.video)):
+            self._videos.check(item.video, digest)
 
     def _fused(self, item: Item, rows: list[Mapping[str, Any]]) -> Answer:
         """Pool all phases and orders of the arm that is answered with."""

@@ -27,11 +27,13 @@ from phasefusion._paths import path_of
 from phasefusion._results import Result
 from phasefusion.errors import HistoryError, RecordError, UsageError
 from phasefusion.monitor._history import (
+    VIDEOS,
     Batch,
     Value,
     in_utc,
     insert,
     opened,
+    other_files,
     read,
     writing,
 )
@@ -139,6 +141,7 @@ def add(
                 f"{path}",
                 'allow="{0}" (--allow {0})',
             )
+            notices += _other_files(there, batch)
             batch = replace(batch, notices=batch.notices + notices)
         new = insert(connection, path, batch)
         return Added(batch, new, len(there) + new)
@@ -150,6 +153,20 @@ def _obstacles(first: Batch, batch: Batch) -> list[Obstacle]:
     if orders:
         found.append(Obstacle("orders", "; ".join(orders)))
     return found
+
+
+def _other_files(there: Sequence[Batch], batch: Batch) -> tuple[str, ...]:
+    """Say that the videos changed since the same items were last measured."""
+    before = [
+        one
+        for one in there
+        if one.at < batch.at
+        and one.items_sha256 == batch.items_sha256
+        and one.described.get(VIDEOS)
+    ]
+    if not before or not other_files(before[-1], batch):
+        return ()
+    return (f"videos are other files than those of the batch of {before[-1].at}",)
 
 
 def _batch(made: RunMeasures, when: str) -> Batch:
@@ -183,7 +200,8 @@ def _batch(made: RunMeasures, when: str) -> Batch:
             "orders": made.run.get("settings", {}).get("orders"),
             "n_orders": made.n_orders,
         },
-        described={part: made.run.get(part, {}) for part in _SETTINGS},
+        described={part: made.run.get(part, {}) for part in _SETTINGS}
+        | {VIDEOS: made.videos_sha256},
         notices=tuple(notices),
         values=values,
     )

@@ -24,6 +24,7 @@ from phasefusion.records import _json as records_json
 SCHEMA_VERSION = 1
 #: Marks the file as a history ("PFmo").
 APPLICATION_ID = 0x50466D6F
+VIDEOS = "videos_sha256"
 _BUSY_S = 30.0
 _TABLES = """
 CREATE TABLE batch (
@@ -84,7 +85,8 @@ class Batch(Result):
     sampling, orders : mapping
         How frames were taken and options shown.
     described : mapping
-        Settings, versions and model of the run.
+        Settings, versions and model of the run, and under `VIDEOS` a hash of which
+        files its videos were, None unless that is known of all.
     notices : tuple of str
     values : dict of str to Value
         By measure; one that the run does not have is left out.
@@ -100,6 +102,13 @@ class Batch(Result):
     described: Mapping[str, Any] = field(repr=False)
     notices: tuple[str, ...]
     values: Mapping[Measure, Value]
+
+
+def other_files(one: Batch, other: Batch) -> bool:
+    """Whether the same items are about other video files, if both batches say it."""
+    files = {batch.described.get(VIDEOS) for batch in (one, other)}
+    same_items = one.items_sha256 == other.items_sha256
+    return same_items and None not in files and len(files) > 1
 
 
 def in_utc(when: str | datetime) -> str:

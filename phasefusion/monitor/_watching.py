@@ -15,7 +15,7 @@ from phasefusion._measures import LABELS, MEASURES, Measure
 from phasefusion._results import Result, plain_text
 from phasefusion._wording import by_number, counted, unwritten
 from phasefusion.errors import RecordError, StatisticsError, UsageError
-from phasefusion.monitor._history import Batch
+from phasefusion.monitor._history import VIDEOS, Batch, other_files
 from phasefusion.records import _json, differences
 from phasefusion.stats import (
     BatchBaseline,
@@ -395,7 +395,10 @@ def _changes(batches: Sequence[Batch], batch: Batch) -> tuple[str, ...]:
     place = batches.index(batch)
     if place == 0:
         return ()
-    found = differences(dict(batches[place - 1].described), dict(batch.described))
+    before = batches[place - 1]
+    found = ["videos: other files"] if other_files(before, batch) else []
+    then, now = (dict(one.described) | {VIDEOS: None} for one in (before, batch))
+    found += differences(then, now)
     more = len(found) - _MOST_CHANGES
     kept = found[:_MOST_CHANGES]
     return tuple([*kept, f"and {more} more"] if more > 0 else kept)

@@ -18,6 +18,7 @@ from phasefusion.records.files import (
     FORMAT,
     IMPORTED,
     PASSES_FILE,
+    PLANNED,
     RUN_FILE,
     write_whole,
 )
@@ -229,5 +230,14 @@ def _stripped_run(
         "settings": kept,
         "versions": run.get("versions", {}),
         "questions": {"n": questions.get("n")},
+        **_planned(run.get("planned")),
         "anonymous": True,
     }
+
+
+def _planned(planned: object) -> dict[str, Any]:
+    """Return how many passes a run was to have: numbers alone."""
+    known = planned if isinstance(planned, Mapping) else {}
+    kept = {name: known.get(name) for name in PLANNED}
+    is_whole = all(type(value) is int for value in kept.values())
+    return {"planned": kept} if is_whole else {}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from phasefusion.records.columns import Passes
 
 #: Of what is in the file; another one is not read.
-FORMAT = 5
+FORMAT = 6
 SUFFIX = ".cache.parquet"
 _KEY = b"phasefusion.passes"
 #: A file changed in the same tick of a coarse clock may keep its times.

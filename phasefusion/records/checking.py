@@ -24,6 +24,7 @@ from phasefusion.records.files import (
     read_run,
 )
 from phasefusion.records.lines import PassLines, Row, is_blank, parse_line
+from phasefusion.records.told import told
 
 #: Findings that are kept with their place; all are counted.
 LIMIT = 1000
@@ -107,10 +108,9 @@ def check(
     answer and gold among the options; log-probabilities that are finite, at most 0,
     and not all of no option; more than one option; the answer being the most probable
     option unless it was generated; the phase following from its index; frames inside
-    the clip; items that agree in gold and options;
-    questions and videos that are of one file; passes that are there once in a
-    file; arms as the run describes them; torn, empty and overlong lines, keys that are
-    there twice, and NaN.
+    the clip; items that agree in gold and options; questions and videos that are of one
+    file, decoded in one way; passes that are there once in a file; arms as the run
+    describes them; torn, empty and overlong lines, keys that are there twice, and NaN.
 
     Parameters
     ----------
@@ -274,11 +274,9 @@ class _FileChecker:
         self._found = found
         self._line_of: dict[PassKey, int] = {}
         self._items: dict[tuple[str, str], tuple[int, tuple[Any, ...]]] = {}
-        #: Field, kind of its owner, benchmark and id: line and value.
-        self._first: dict[tuple[str, str, str, str], tuple[int, Any]] = {}
+        #: Field, kind of its owner, benchmark and id: line, value and digest.
+        self._first: dict[tuple[str, ...], tuple[int, Any, str | None]] = {}
         self._said: set[tuple[Any, ...]] = set()
-        #: Owners of which passes have no digest.
-        self._untold: set[tuple[str, str, Any]] = set()
 
     def add(self, number: int, line: bytes) -> None:
         """Check one line."""
@@ -326,32 +324,32 @@ class _FileChecker:
                 )
 
     def _check_video(self, number: int, row: Row) -> None:
-        """Find what is of two files: a question, or a video by its id.
-
-        Parts of a video have other numbers of frames, so that these say nothing of a
-        video where digests say that the file is the same.
-        """
-        digest, n_frames = row.get("video_digest"), row.get("n_frames")
+        """Find what is of two files, or decoded in two ways: a question, or a video."""
         owners = [("question", row["question_id"]), ("video", row.get("video_id"))]
         for kind, owner in owners:
             key = (kind, row["benchmark"], owner)
-            if owner is None or self._is_other(number, "video_digest", key, digest):
-                return
-            if digest is None and n_frames is not None:
-                self._untold.add(key)
-            is_told = kind == "video" and key not in self._untold
-            if not is_told and self._is_other(number, "n_frames", key, n_frames):
+            names = "video_digest", "n_frames"
+            if owner is None or any(self._differs(number, row, n, key) for n in names):
                 return
 
-    def _is_other(
-        self, number: int, name: str, owner: tuple[str, str, str], value: Any
+    def _differs(
+        self, number: int, row: Row, name: str, owner: tuple[str, str, str]
     ) -> bool:
-        """Whether a field is another one than in the first line of its owner."""
-        if value is None:
+        """Whether a field contradicts the first line of its owner that has it."""
+        value, digest = row.get(name), row.get("video_digest")
+        here = None if value is None else (number, value, digest)
+        first = told(self._first, (name, *owner), here)
+        if here is None or first is None or first[1] == value:
             return False
-        line, before = self._first.setdefault((name, *owner), (number, value))
-        if value == before:
-            return False
+        line, before, then = first
+        why = "the video is two files"
+        if name == "n_frames":
+            is_one_file = None not in (digest, then)  # or the digests were named
+            if is_one_file and owner[0] == "video":
+                return False  # parts of it
+            why = "frames may be of two files"
+            if is_one_file:
+                why = "one file by video_digest, which was decoded in two ways"
         if (name, owner, value) not in self._said:
             self._said.add((name, owner, value))
             self._say(
@@ -359,7 +357,7 @@ class _FileChecker:
                 name,
                 "video",
                 f"{name} is {value}, and {before} in line {line}, of the same "
-                f"{owner[0]} {owner[2]!r}: frames are of two files",
+                f"{owner[0]} {owner[2]!r}: {why}",
             )
         return True
 

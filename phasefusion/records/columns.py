@@ -18,6 +18,7 @@ from phasefusion.records import rules
 from phasefusion.records.files import PassKey, pass_key, passes_path
 from phasefusion.records.lines import PassLines, Row
 from phasefusion.records.raw import (
+    AS_TEXT,
     LISTS,
     NUMBERS,
     OF_ITEM,
@@ -25,17 +26,14 @@ from phasefusion.records.raw import (
     Coded,
     OddInputError,
     RawColumns,
-    first_rows,
     gather,
 )
+from phasefusion.records.told import first_rows
 
 #: Fields that the columns are made of.
 READ = {*TEXTS, *LISTS, *NUMBERS, *OF_ITEM, "logprobs"}
 #: Fields that must be there by the schema, and are null to a reader when they are not.
 NULLABLE = {name for name in rules.REQUIRED if rules.FIELDS[name][1]}
-
-#: Fields of which the JSON is taken when they are no texts.
-AS_TEXT = {*TEXTS, "video_id", "type"}
 
 Reader: TypeAlias = Literal["auto", "duckdb", "json"]
 
@@ -47,7 +45,7 @@ _CACHE_BYTES = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class ItemInfo:
-    """What the first pass of one item says about it."""
+    """What the passes of one item say about it; the first to say something counts."""
 
     question_id: str
     benchmark: str
@@ -287,7 +285,7 @@ def assemble(raw: RawColumns) -> Passes:
             "no pass has an answer, or a reason why not; is the field named so?"
         )
     return Passes(
-        items=_item_infos(raw, first, n_options, gold),
+        items=_item_infos(raw, item, first, n_options, gold),
         item=item,
         arm=arm.values(),
         shifted=shifted,
@@ -431,6 +429,7 @@ def _demand_distinct(raw: RawColumns, parts: Sequence[NDArray[np.int64]]) -> Non
 
 def _item_infos(
     raw: RawColumns,
+    item: NDArray[np.int64],
     first: NDArray[np.intp],
     n_options: NDArray[np.int64],
     gold: NDArray[np.int64],
@@ -438,7 +437,7 @@ def _item_infos(
     question, benchmark = raw.coded["question_id"], raw.coded["benchmark"]
     video_id, kind, n_frames, duration_s, video_digest, same = (
         _checked(name, coded)
-        for name, coded in zip(OF_ITEM, raw.infos(first), strict=True)
+        for name, coded in zip(OF_ITEM, raw.infos(item, len(first)), strict=True)
     )
     for k, values in zip(n_options[first].tolist(), same, strict=True):
         if values is not None and len(values) != k:

@@ -32,9 +32,9 @@ from phasefusion.records.raw import (
     OddInputError,
     RawColumns,
     as_numbers,
-    first_rows,
     join,
 )
+from phasefusion.records.told import first_rows, first_told
 
 MEASURED = ("option_mass", "seconds")
 _TYPES = (
@@ -123,8 +123,9 @@ class _Collector:
         }
         self._lengths: list[NDArray[np.int64]] = []
         self._logprobs: list[NDArray[np.float64]] = []
-        self._first: list[NDArray[np.intp]] = []
-        self._of_first: list[Any] = []
+        #: Rows that are the first of their batch to say something of an item.
+        self._tellers: list[NDArray[np.intp]] = []
+        self._told: list[Any] = []
         self._n = 0
 
     def add(self, batch: Any) -> None:
@@ -146,23 +147,28 @@ class _Collector:
         if flat.null_count:
             values[flat.is_null().to_numpy(zero_copy_only=False)] = -np.inf
         self._logprobs.append(values)
-        self._add_first(batch)
+        self._add_told(batch)
         self._n += len(batch)
 
-    def _add_first(self, batch: Any) -> None:
-        """Keep the facts about items of the first row of each in the batch."""
+    def _add_told(self, batch: Any) -> None:
+        """Keep the rows of the batch that say something new of an item."""
         question, benchmark = (
             self._coded[name][-1] for name in ("question_id", "benchmark")
         )
         if question.null_count or benchmark.null_count:
             raise OddInputError("an id is null")
         key = question.indices.to_numpy() * np.int64(len(benchmark.dictionary))
-        first = first_rows(
-            key + benchmark.indices.to_numpy(),
-            len(question.dictionary) * len(benchmark.dictionary),
-        )
-        self._first.append(first + self._n)
-        self._of_first.append(batch.select(OF_ITEM).take(first))
+        key += benchmark.indices.to_numpy()
+        n_keys = len(question.dictionary) * len(benchmark.dictionary)
+        found = [first_rows(key, n_keys)]
+        for name in OF_ITEM:
+            column = batch[name]
+            if 0 < column.null_count < len(batch):
+                rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+                found.append(rows[first_rows(key[rows], n_keys)])
+        tellers = np.unique(np.concatenate(found))
+        self._tellers.append(tellers + self._n)
+        self._told.append(batch.select(OF_ITEM).take(tellers))
 
     def columns(self) -> RawColumns:
         """Put the batches together."""
@@ -175,14 +181,15 @@ class _Collector:
             infos=self._of_items,
         )
 
-    def _of_items(self, first: NDArray[np.intp]) -> list[Coded]:
-        import pyarrow as pa
-
-        if not len(first):
-            return [Coded(np.empty(0, np.int64), []) for _ in OF_ITEM]
-        kept = np.searchsorted(np.concatenate(self._first), first)
-        rows = pa.Table.from_batches(self._of_first).take(kept)
-        return [_unify(name, rows[name].dictionary_encode().chunks) for name in OF_ITEM]
+    def _of_items(self, item: NDArray[np.int64], n_items: int) -> list[Coded]:
+        owner = item[np.concatenate([*self._tellers, np.empty(0, np.intp)])]
+        found = []
+        for name in OF_ITEM:
+            rows = [part[name].dictionary_encode() for part in self._told]
+            column = _unify(name, rows)
+            code = first_told(owner, n_items, column.code)
+            found.append(Coded(code, column.table))
+        return found
 
 
 def _copy(column: Any) -> NDArray[np.float64]:

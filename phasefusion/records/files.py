@@ -20,6 +20,8 @@ PASSES_FILE = "passes.jsonl"
 LOCK_FILE = "writer.lock"
 #: Parts of run.json that a run must keep from its first pass to its last.
 FIXED = ("settings", "versions")
+#: What run.json says of a run when it is finished.
+PLANNED = ("passes", "stages_left", "questions")
 #: Arms of which passes are recorded; fusion and vote are derived from "phase".
 ARMS = ("single", "phase", "union", "dense")
 #: The protocol of runs that an importer has made, and whose arms it has named.

@@ -18,6 +18,7 @@ from phasefusion.records import _json
 from phasefusion.records.files import (
     FIXED,
     PASSES_FILE,
+    PLANNED,
     RUN_FILE,
     SOURCE,
     PassKey,
@@ -32,6 +33,7 @@ from phasefusion.records.tables import (
     source_blocks,
     valid_blocks,
 )
+from phasefusion.records.told import told
 
 Keep: TypeAlias = Literal["first", "last"]
 
@@ -39,8 +41,9 @@ Keep: TypeAlias = Literal["first", "last"]
 LIMIT = 1000
 #: Videos that a warning names.
 _SHOWN = 3
-#: Fields that two makings of one pass do not share: they are no evidence.
-_NO_EVIDENCE = ("seconds", "decode_seconds", "source")
+#: Fields that two makings of one pass do not share: they are no evidence. Which file
+#: the video was is a matter of the question, and one of them may not say it.
+_NO_EVIDENCE = ("seconds", "decode_seconds", "source", "video_digest")
 #: What the passes of an item must agree in.
 _OF_ITEM = ("n_options", "gold")
 #: Settings in which parts of one run differ.
@@ -113,7 +116,8 @@ def merge(
 ) -> Merged:
     """Merge runs into one, the passes of one source after those of the one before.
 
-    Passes that are the same in everything but the time they took are written once.
+    Passes that are the same in everything but the time they took are written once; if
+    one of them alone says which file its video was, that one.
     Passes with the same key (`pass_key`) and other contents are a conflict, and so are
     runs with other settings; nothing is written then unless `keep` says which of them
     is kept. Items whose number of options, gold or video file differ are no one run,
@@ -147,7 +151,7 @@ def merge(
     Warns
     -----
     RecordWarning
-        If sources have passes of different files under the id of one video.
+        If there are passes of different files under the id of one video.
     """
     kind = "a run folder, or a file of passes"
     paths = [path_of("source", source, kind) for source in sources]
@@ -157,13 +161,26 @@ def merge(
     target = out if out.suffix == ".jsonl" else out / PASSES_FILE
     if target.exists():
         raise RecordError(f"{target}: is there already; choose another name")
+    return put_together(paths, out, keep=keep, same_scorer=same_scorer, called=out)
+
+
+def put_together(
+    paths: Sequence[Path],
+    out: Path,
+    *,
+    keep: Keep | None = None,
+    same_scorer: bool = False,
+    called: Path,
+) -> Merged:
+    """Do what `merge` does, into a place that may be called otherwise afterwards."""
+    target = out if out.suffix == ".jsonl" else out / PASSES_FILE
     index = _Index(keep, same_scorer)
     runs = [index.add_file(number, path) for number, path in enumerate(paths)]
     run = index.merge_runs(paths, runs)
     is_stopped = index.has_items or (index.n_conflicts and keep is None)
     if not is_stopped:
-        index.warn_of_videos(out)
-        _write(paths, index, target)
+        index.warn_of_videos(called)
+        _write(paths, index, target, called)
         if run is not None and target.name == PASSES_FILE:
             write_whole(target.parent / RUN_FILE, run)
     return Merged(
@@ -188,10 +205,12 @@ class _Index:
         self.n_conflicts = 0
         self.has_items = False
         self._digest: dict[PassKey, bytes] = {}
+        #: Passes of which the winner does not say which file the video was.
+        self._untold: set[PassKey] = set()
         self._items: dict[tuple[str, str], tuple[tuple[int, int], Any]] = {}
         self._digests: dict[tuple[str, str], tuple[tuple[int, int], str]] = {}
-        #: Of every video, by benchmark and id: the source of each file it was.
-        self._videos: dict[tuple[str, str], dict[str, int]] = {}
+        #: Of every video, by benchmark and id: the files it was.
+        self._videos: dict[tuple[str, str], set[str]] = {}
         self._pairs: list[tuple[PassKey, tuple[int, int], tuple[int, int]]] = []
         self._other: list[Conflict] = []
         self._paths: list[Path] = []
@@ -208,20 +227,21 @@ class _Index:
     def _add(self, place: tuple[int, int], row: Row) -> None:
         key = pass_key(row)
         self._check_item(place, row)
-        digest = _digest(row)
+        digest, is_told = _digest(row), row.get("video_digest") is not None
         before = self._digest.get(key)
-        if before is None:
-            self.winner[key] = place
-            self._digest[key] = digest
-        elif before == digest:
+        takes = before is None
+        if before == digest:
             self.n_identical += 1
-        else:
+            takes = is_told and key in self._untold
+        elif before is not None:
             self.n_conflicts += 1
             if len(self._pairs) < LIMIT:
                 self._pairs.append((key, self.winner[key], place))
-            if self.keep == "last":
-                self.winner[key] = place
-                self._digest[key] = digest
+            takes = self.keep == "last"
+        if takes:
+            self.winner[key] = place
+            self._digest[key] = digest
+            (self._untold.discard if is_told else self._untold.add)(key)
 
     def _check_item(self, place: tuple[int, int], row: Row) -> None:
         values = [row[name] for name in _OF_ITEM]
@@ -249,29 +269,27 @@ class _Index:
     ) -> tuple[tuple[int, int], tuple[str, ...]]:
         """Return where a question was about another file, and how that differs."""
         now = row.get("video_digest")
-        if now is None:
-            return place, ()
         benchmark, video = row["benchmark"], row.get("video_id")
-        if video is not None:
-            self._videos.setdefault((benchmark, video), {}).setdefault(now, place[0])
-        key = (benchmark, row["question_id"])
-        first, then = self._digests.setdefault(key, (place, now))
-        return first, () if now == then else (f"video_digest {then!r} -> {now!r}",)
+        if now is not None and video is not None:
+            self._videos.setdefault((benchmark, video), set()).add(now)
+        here = None if now is None else (place, now)
+        first = told(self._digests, (benchmark, row["question_id"]), here)
+        if first is None or here is None or first[1] == now:
+            return place, ()
+        return first[0], (f"video_digest {first[1]!r} -> {now!r}",)
 
     def warn_of_videos(self, out: Path) -> None:
-        """Say that sources have another file each under the id of one video."""
+        """Say that there are several files under the id of one video."""
         names = [
-            item_name(*key)
-            for key, files in self._videos.items()
-            if len(set(files.values())) > 1
+            item_name(*key) for key, files in self._videos.items() if len(files) > 1
         ]
         if names:
             more = ", ..." if len(names) > _SHOWN else ""
             warn(
                 f"{out}: {counted(len(names), 'video')} "
-                f"{by_number(len(names), 'is', 'are')} of another file in one source "
-                f"than in another: {', '.join(names[:_SHOWN])}{more}; phasefusion "
-                "records check names the lines",
+                f"{by_number(len(names), 'is', 'are')} of two files or more: "
+                f"{', '.join(names[:_SHOWN])}{more}; phasefusion records check names "
+                "the lines",
                 RecordWarning,
             )
 
@@ -285,9 +303,11 @@ class _Index:
         known = [
             (p, run) for p, run in zip(paths, runs, strict=True) if run is not None
         ]
+        planned = planned_of([run for _, run in known])
         for path, run in known[1:]:
             fields = differences(self._settings(known[0][1]), self._settings(run))
             if fields:
+                planned = {}
                 self.n_conflicts += 1
                 self._other.append(
                     Conflict(
@@ -303,9 +323,8 @@ class _Index:
         chosen = runs[-1 if self.keep == "last" else 0]
         assert chosen is not None
         questions = _questions([run for _, run in known])
-        whole = chosen | {"questions": questions} | made_of(known)
-        whole.pop("planned", None)  # of one of them
-        return whole
+        own = {name: value for name, value in chosen.items() if name != "planned"}
+        return own | {"questions": questions} | planned | made_of(known)
 
     def _settings(self, run: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a run must keep from its first pass to its last."""
@@ -340,10 +359,10 @@ class _Index:
         return conflicts[:LIMIT]
 
 
-def _write(paths: Sequence[Path], index: _Index, target: Path) -> None:
+def _write(paths: Sequence[Path], index: _Index, target: Path, called: Path) -> None:
     """Write the winners, a file after the other."""
     kept = dict.fromkeys(index.winner.values())
-    with replacing(target) as file:
+    with replacing(target, called) as file:
         for number, path in enumerate(paths):
             blocks, _ = source_blocks(path)
             for lines, rows in valid_blocks(_file_of(path), blocks):
@@ -390,6 +409,34 @@ def made_of(runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> dict[str, Any]:
             for (path, _), one in zip(runs, hashes, strict=True)
         ]
     return found
+
+
+def planned_of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what runs have planned together: nothing unless that is known.
+
+    Of those that have the same questions, the one that planned most counts, as of a run
+    and its copy; shards, and parts of a benchmark, add up.
+    """
+    most: dict[frozenset[Any], dict[Any, dict[str, Any]]] = {}
+    for run in runs:
+        items = (run.get("questions") or {}).get("items")
+        known = run.get("planned") or {}
+        planned: dict[str, Any] = {name: known.get(name) for name in PLANNED}
+        if not isinstance(items, dict) or None in planned.values():
+            return {}
+        names = frozenset((one, name) for one in items for name in items[one])
+        shard = tuple((run.get("shard") or {}).values())
+        parts = most.setdefault(names, {})
+        parts[shard] = max(parts.get(shard, planned), planned, key=_planned_size)
+    is_apart = sum(map(len, most)) == len(frozenset().union(*most))
+    if not is_apart or any(() in parts and len(parts) > 1 for parts in most.values()):
+        return {}
+    every = [one for parts in most.values() for one in parts.values()]
+    return {"planned": {name: sum(one[name] for one in every) for name in PLANNED}}
+
+
+def _planned_size(planned: Mapping[str, Any]) -> tuple[int, int]:
+    return int(planned["questions"]), int(planned["passes"])
 
 
 def _questions(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -64,11 +64,13 @@ def question_places(source: Mapping[str, Any], out: str | Path) -> dict[str, str
 def _places(run: Mapping[str, Any], folder: Path | None) -> Iterator[Path]:
     """Where the question file of a run may be: beside the run, then as it was named."""
     source = run.get("questions", {})
+    names = [source[name] for name in ("absolute", "file") if source.get(name)]
     if folder is not None and source.get("from_run"):
-        yield Path(os.path.realpath(folder)) / source["from_run"]
-    if source.get("absolute"):
-        yield Path(source["absolute"])
-    yield Path(source["file"])
+        names.insert(0, os.path.join(os.path.realpath(folder), source["from_run"]))
+    by_file: dict[str, Path] = {}
+    for name in names:
+        by_file.setdefault(os.path.realpath(name), Path(os.path.abspath(name)))
+    yield from by_file.values()
 
 
 def find_questions(
@@ -98,19 +100,23 @@ def find_questions(
         return _by_id(load_questions(path, check_videos=False), run)
     if not run.get("questions", {}).get("file"):
         return QuestionTexts(note="The run names no question file")
-    reason, found = "", None
+    found, absent, reason = None, [], ""
     for place in _places(run, folder):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the run has given them
                 found = _by_id(load_questions(place, check_videos=False), run)
+        except FileNotFoundError:
+            absent.append(str(place))
+            continue
         except (OSError, PhaseFusionError) as error:
-            reason = " ".join(str(error).split())
+            reason = reason or " ".join(str(error).split())
             continue
         if found.items:  # or it is another file that lies there now
             break
     if found is not None:
         return found
+    reason = reason or f"there is no {' and no '.join(absent)}"
     return QuestionTexts(
         note=f"The question file that the run names cannot be read ({reason})",
         is_lost=True,

@@ -11,17 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion.records import _json
+from phasefusion.records.told import first_told
 
 #: Fields with few values, kept once each: texts, and lists of integers.
 TEXTS = ("question_id", "benchmark", "arm", "invalid", "path")
 LISTS = ("order", "phase")
 NUMBERS: tuple[str, ...] = ("n_options", "gold", "shifted", "budget", "n_phases")
 NUMBERS += ("phase_index", "answer", "option_mass", "seconds")
-#: Fields that are read from the first pass of an item.
+#: Fields of which the JSON is taken when they are no texts.
+AS_TEXT = {*TEXTS, "video_id", "type"}
+#: Facts about items, of which one pass knows more than another (`told`).
 OF_ITEM: tuple[str, ...] = ("video_id", "type", "n_frames", "duration_s")
 OF_ITEM += ("video_digest", "same_options")
 
-Infos = Callable[[NDArray[np.intp]], "list[Coded]"]
+Infos = Callable[[NDArray[np.int64], int], "list[Coded]"]
 
 
 class OddInputError(Exception):
@@ -61,7 +64,8 @@ class RawColumns:
     logprobs : ndarray, float64
         All lists one after the other; a null in a list is -inf.
     infos : callable
-        From row numbers to those rows of the columns `OF_ITEM`.
+        From the item of every row, and the number of items, to the columns `OF_ITEM`
+        of the items.
     """
 
     n: int
@@ -109,20 +113,6 @@ class RawColumns:
             raise OddInputError(what)
 
 
-def first_rows(key: NDArray[np.int64], n_keys: int) -> NDArray[np.intp]:
-    """Return the first row of every key there is, ascending.
-
-    >>> first_rows(np.array([2, 2, 0, 2, 0]), 3)
-    array([0, 2])
-    """
-    if n_keys > 8 * len(key) + 1000:
-        return np.sort(np.unique(key, return_index=True)[1])
-    # Of repeated indices the last one written stays: the first row, written last.
-    first = np.full(n_keys, len(key), np.intp)
-    first[key[::-1]] = np.arange(len(key) - 1, -1, -1)
-    return np.sort(first[first < len(key)])
-
-
 def join(
     n: int, parts: dict[str, list[NDArray[np.float64]]]
 ) -> dict[str, NDArray[np.float64]]:
@@ -151,8 +141,10 @@ class _Gatherer:
         }
         self._lengths: list[NDArray[np.int64]] = []
         self._logprobs: list[NDArray[np.float64]] = []
-        self._infos: dict[int, tuple[Any, ...]] = {}
-        self._items: set[tuple[str, str]] = set()
+        #: What no row has said yet of an item, and the rows that said something.
+        self._untold: dict[tuple[str, str], set[str]] = {}
+        self._tellers: list[int] = []
+        self._told: dict[str, list[Any]] = {name: [] for name in OF_ITEM}
         self._n = 0
 
     def add(self, rows: Sequence[dict[str, Any]]) -> None:
@@ -166,12 +158,15 @@ class _Gatherer:
         self._add_logprobs([row.get("logprobs") for row in rows])
         for i, row in enumerate(rows, self._n):
             key = (row["benchmark"], row["question_id"])
-            if key not in self._items:
-                self._items.add(key)
-                self._infos[i] = (
-                    *as_texts([row.get("video_id"), row.get("type")]),
-                    *(row.get(name) for name in OF_ITEM[2:]),
-                )
+            untold = self._untold.get(key)
+            if untold is None:
+                untold = self._untold[key] = set(OF_ITEM)
+            told = [name for name in untold if row.get(name) is not None]
+            if told:
+                untold.difference_update(told)
+                self._tellers.append(i)
+                for name, values in self._told.items():
+                    values.append(row[name] if name in told else None)
         self._n += len(rows)
 
     def _code(self, name: str, values: Sequence[Any]) -> None:
@@ -201,10 +196,15 @@ class _Gatherer:
             infos=self._of_items,
         )
 
-    def _of_items(self, first: NDArray[np.intp]) -> list[Coded]:
-        rows = [self._infos[i] for i in first.tolist()]
-        code = np.arange(len(rows))
-        return [Coded(code, [row[i] for row in rows]) for i in range(len(OF_ITEM))]
+    def _of_items(self, item: NDArray[np.int64], n_items: int) -> list[Coded]:
+        owner = item[np.array(self._tellers, np.intp)]
+        found = []
+        for name, values in self._told.items():
+            table = as_texts(values) if name in AS_TEXT else values
+            is_null = np.array([value is None for value in table], np.bool_)
+            code = np.where(is_null, -1, np.arange(len(table)))
+            found.append(Coded(first_told(owner, n_items, code), table))
+        return found
 
     def _coded(self, name: str) -> Coded:
         code = np.concatenate([*self._codes[name], np.empty(0, np.int64)])

@@ -121,7 +121,7 @@ def clean(row: Row) -> Row:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path, called: Path | None = None) -> Iterator[BinaryIO]:
     """Write a file so that others see the old one or all of the new one.
 
     A device or a pipe, such as /dev/stdout, is written to; nothing takes its place.
@@ -129,7 +129,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     Raises
     ------
     RecordError
-        If it cannot be written.
+        If it cannot be written; naming `called` where the path is of a place that
+        nobody knows.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -144,7 +145,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        raise RecordError(unwritten(path, error)) from error
+        raise RecordError(unwritten(called or path, error)) from error
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -24,6 +24,7 @@ from phasefusion.records.files import (
     read_run,
     write_whole,
 )
+from phasefusion.records.told import told
 
 _FSYNC_EVERY_S = 1.0
 #: Names of files that are shown of a folder that has others.
@@ -193,8 +194,7 @@ class RunWriter(Appender):
     def _add(self, key: PassKey, record: Mapping[str, Any]) -> None:
         self.n_phases[key[:4]] = int(record["n_phases"])
         self.done.add(key)
-        if record.get("video_digest") is not None:
-            self.digests.setdefault(key[:2], record["video_digest"])
+        told(self.digests, key[:2], record.get("video_digest"))
         if record.get("answer") is not None:
             self.n_answered += 1
         elif not self.reason:

@@ -196,8 +196,10 @@ def report(run: Any, *, against: Any = None) -> Report:
     described, passes, numbers = _read(run)
     if against is not None:
         _refuse_itself(run, against)
-        other, _, others = _read(against)
-        numbers["against"] = compare_with(described, other, numbers, others)
+        other, theirs, others = _read(against)
+        numbers["against"] = compare_with(
+            described, other, numbers, others, (passes.items, theirs.items)
+        )
     return Report(numbers, timing(passes))
 
 

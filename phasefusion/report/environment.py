@@ -10,7 +10,8 @@ from typing import Any
 import orjson
 
 from phasefusion._wording import counted
-from phasefusion.records import different_values
+from phasefusion.records import ItemInfo, different_values
+from phasefusion.records.told import count_others
 from phasefusion.report.sections import UNDEFINED, Section, percent
 
 #: Parts of run.json in which two runs are compared.
@@ -106,6 +107,7 @@ def against(
     other: Mapping[str, Any],
     numbers: Mapping[str, Any],
     others: Mapping[str, Any],
+    videos: tuple[Sequence[ItemInfo], Sequence[ItemInfo]],
 ) -> dict[str, Any]:
     """Compare what two runs were made with, and their main numbers.
 
@@ -115,15 +117,19 @@ def against(
         ``run.json`` of both.
     numbers, others : mapping
         Their reports.
+    videos : tuple of sequence of ItemInfo
+        Their items, which know which files their videos were.
 
     Returns
     -------
     dict
         "ids" (of the other run and of this one), "differences" (a list of "what",
         "other", "this"), "questions" (how many are "same", "changed", "only_other",
-        "only_this"; None where a run does not say), "scored" (how many questions have
-        passes) and "measures".
+        "only_this"; None where a run does not say), "videos" (of how many questions the
+        video is an "other" file, of those of which "both" runs say which it was),
+        "scored" (how many questions have passes) and "measures".
     """
+    n_others, n_both = count_others(*map(_files, videos))
     return {
         "ids": [environment(one)["id"] for one in (other, run)],
         "differences": [
@@ -134,6 +140,7 @@ def against(
             )
         ],
         "questions": _questions(run, other),
+        "videos": {"other": n_others, "both": n_both},
         "scored": [one["items"]["with_passes"] for one in (others, numbers)],
         "measures": [
             {"measure": text, "other": _measure(others, name), "this": value}
@@ -141,6 +148,10 @@ def against(
             for value in [_measure(numbers, name)]
         ],
     }
+
+
+def _files(items: Sequence[ItemInfo]) -> dict[tuple[str, str], str | None]:
+    return {(one.benchmark, one.question_id): one.video_digest for one in items}
 
 
 def _questions(
@@ -201,6 +212,8 @@ def against_sections(found: Mapping[str, Any] | None) -> list[Section]:
     n_more = len(differences) - len(rows)
     more = f" {n_more} more are in the JSON report." if n_more else ""
     other, this = found["ids"]
+    files = _other_files(found["videos"])
+    rows = [("videos", UNDEFINED, files)] * bool(files) + rows
     rows = rows or [("nothing", UNDEFINED, UNDEFINED)]
     return [
         Section(
@@ -228,6 +241,12 @@ def against_sections(found: Mapping[str, Any] | None) -> list[Section]:
 
 def _points(difference: float) -> str:
     return UNDEFINED if math.isnan(difference) else f"{100 * difference:+.1f}"
+
+
+def _other_files(videos: Mapping[str, int]) -> str:
+    """Say how many videos were other files; nothing if none was."""
+    n, both = videos["other"], videos["both"]
+    return f"other files for {n} of {counted(both, 'question')}" if n else ""
 
 
 def _said(questions: Mapping[str, int] | None) -> str:
@@ -264,6 +283,9 @@ def _judged(found: Mapping[str, Any]) -> str:
         )
     if questions is None or set(questions.values()) != {questions["same"], 0}:
         notes.append("These are not the same questions throughout.")
+    files = _other_files(found["videos"])
+    if files:
+        notes.append(f"The videos are {files}: differences may be those of the files.")
     other, this = found["scored"]
     if other != this:
         notes.append(f"The other run scored {other} questions, this one {this}.")

@@ -37,7 +37,8 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
     lines = []
     items = numbers["items"]
     missing, unfinished = missing_sentence(items), unfinished_sentence(items)
-    whole = not missing and not unfinished
+    is_known = items["planned_passes"] is not None
+    whole = is_known and not missing and not unfinished
     lines.append(
         f"{items['with_passes']} of {_questions(items['questions'])}"
         f"{_videos(items)}, {counted(items['passes'], 'pass', 'passes')}"

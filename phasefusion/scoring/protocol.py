@@ -230,7 +230,9 @@ class Scorer(Protocol):
         Parameters
         ----------
         clip : Clip
-            S phases of b frames: ``clip.frames`` has shape (S, b, H, W, 3).
+            S phases of b frames: ``clip.frames`` has shape (S, b, H, W, 3). In a run
+            its arrays, and `orders`, are read-only: all questions of a video are shown
+            the same ones. Copy what is to be changed.
         question : str
         options : sequence of str
             K option texts in the order of the question file.

@@ -137,6 +137,14 @@ def test_other_video_files_are_said(tmp_path):
     a, b = same_twice(tmp_path, one, other)
     said = "the video of 8 questions is another file in A than in B"
     assert sum(said in notice for notice in compare(a, b).notices) == 1
+    a, b = (
+        write_run(
+            tmp_path / name,
+            [answer("q", 0), answer("q", 0, arm="dense", video_digest=digit * 16)],
+        )
+        for name, digit in (("first", "0"), ("second", "f"))  # of a later pass
+    )
+    assert sum("1 question is another" in notice for notice in compare(a, b).notices)
     a, b = same_twice(tmp_path / "same", one, one)
     assert not any("file" in notice for notice in compare(a, b).notices)
     a, b = same_twice(tmp_path / "unknown", one, {})

@@ -201,8 +201,13 @@ def test_only_what_is_missing_is_asked_for(questions, whole, tmp_path):
     assert sum(shape[0] * n for shape, n, _ in scorer.calls) == run.n_new
 
 
-def test_a_worker_with_another_file_is_found_out(tmp_path, monkeypatch):
-    """Of a video in two parts, the second is decoded where the file is another."""
+@pytest.mark.parametrize("knows", [True, False])
+def test_a_worker_with_another_file_stops_the_run(tmp_path, monkeypatch, knows):
+    """Of a video in two parts, the second is decoded where the file is another.
+
+    The worker finds it out by what it was told of the run, at once and alone; or else
+    the driver by its passes.
+    """
     questions = make_questions(tmp_path, n_clips=1, per_clip=2)
     rows = [json.loads(line) for line in questions.read_text().splitlines()]
     rows[1]["end"] = 2.0
@@ -213,14 +218,19 @@ def test_a_worker_with_another_file_is_found_out(tmp_path, monkeypatch):
     real = Worker.work
 
     def other(self, runner, *rest):
-        runner = replace(runner, videos=KnownVideos())
+        runner = runner if knows else replace(runner, videos=KnownVideos())
         with monkeypatch.context() as patch:
             patch.setattr(_runner, "digest_of_file", lambda path: "f" * 16)
             yield from real(self, runner, *rest)
 
     monkeypatch.setattr(Worker, "work", other)
-    with pytest.raises(RecordError, match=r"clip0\.mp4: is another file"):
-        evaluate(questions, PixelScorer(), engine=Engine(n_workers=1), **options)
+    engine = Engine(n_workers=1)
+    where = "^worker 1 on .*" if knows else "^"
+    with pytest.raises(RecordError, match=rf"{where}.*clip0\.mp4: is another file"):
+        evaluate(questions, PixelScorer(), engine=engine, **options)
+    assert [entry for entry in engine.cluster.log if entry[0] == "start"] == [
+        ("start", "worker 1")
+    ]
     assert len(passes_of(tmp_path / "run")) == n_before
 
 
@@ -259,6 +269,8 @@ def test_a_video_that_kills_is_given_up_whole(questions, whole, tmp_path):
     assert "3 questions were given up" in str(given[-1].message)
     assert {k[1] for k, p in found.items() if p["invalid"]} == {"2-0", "2-1", "2-2"}
     assert all("clip2.mp4" in p["invalid"] for p in found.values() if p["invalid"])
+    for key, record in found.items():  # a repaired file in its place is another one
+        assert record["video_digest"] == whole[key]["video_digest"]
 
 
 def test_strict_runs_and_hopeless_ones_stop(questions, tmp_path):

@@ -9,8 +9,15 @@ from pixel_scorer import short_run as run
 import phasefusion as pf
 from phasefusion.datasets import load_questions
 from phasefusion.engine import merge_shards
-from phasefusion.errors import RecordError, RecordWarning
-from phasefusion.records import iter_passes
+from phasefusion.errors import DatasetError, RecordError, RecordWarning
+from phasefusion.records import (
+    convert,
+    export_anonymous,
+    iter_passes,
+    merge,
+    read_run,
+)
+from phasefusion.records.questions import find_questions
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +227,76 @@ def test_a_run_finds_its_questions(tmp_path, monkeypatch, how):
     text = load_questions(next(tmp_path.glob(f"?/{questions.name}")))[0].question
     assert text in page
     assert "cannot be read" not in page
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_question_file_is_read_once(tmp_path, monkeypatch, is_changed):
+    """Also where no question fits any more, wherever the run says that it lies."""
+    questions = make_questions(tmp_path, n_clips=1, per_clip=2)
+    monkeypatch.chdir(tmp_path)
+    here = run(questions.name, "runs/one").path
+    if is_changed:
+        questions.write_text(questions.read_text().replace("What", "Which"))
+    read, real = [], load_questions
+    monkeypatch.setattr(
+        "phasefusion.datasets.load_questions",
+        lambda *args, **named: read.append(args) or real(*args, **named),
+    )
+    found = find_questions(read_run(here), folder=here)
+    assert len(read) == 1
+    assert bool(found.items) is not is_changed
+    assert ("others than those that were scored: 2" in found.note) is is_changed
+
+
+def test_a_lost_question_file_is_missed_where_it_was(tmp_path, monkeypatch):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    questions = make_questions(tmp_path / "a", n_clips=1, per_clip=1)
+    monkeypatch.chdir(tmp_path / "a")
+    here = run(questions.name, "runs/one").path.resolve()
+    monkeypatch.chdir("/")
+    here = (tmp_path / "a" / "runs").rename(tmp_path / "b" / "runs") / "one"
+    beside = tmp_path / "b" / questions.name
+    described = read_run(here)
+    away = questions.rename(tmp_path / "away.jsonl")
+    note = find_questions(described, folder=here).note
+    assert f"(there is no {beside} and no {questions}" in note
+    beside.write_text("no questions")  # this is the one that can be mended
+    with pytest.raises(DatasetError) as caught:
+        load_questions(beside, check_videos=False)
+    note = find_questions(described, folder=here).note
+    assert " ".join(str(caught.value).split()) in note
+    away.rename(questions)
+    assert len(find_questions(described, folder=here).items) == 1
+
+
+def test_copies_of_an_unfinished_run_are_unfinished(questions, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(questions, tmp_path / "r", Stopping(5))
+    with pytest.raises(KeyboardInterrupt):
+        run(questions, tmp_path / "s", Stopping(6))
+    export_anonymous(tmp_path / "r", tmp_path / "anonymous")
+    merge([tmp_path / "r", tmp_path / "s"], tmp_path / "merged")
+    convert(tmp_path / "r", tmp_path / "bare.jsonl")  # which knows nothing
+    for name in ("anonymous", "merged", "bare.jsonl"):
+        text = pf.report(tmp_path / name).to_markdown()
+        assert ("Unfinished: " in text) == (name != "bare.jsonl")
+        assert "none of them missing" not in text
+    run(questions, tmp_path / "r")
+    export_anonymous(tmp_path / "r", tmp_path / "again")
+    assert "none of them missing" in pf.report(tmp_path / "again").to_markdown()
+
+
+def test_shards_of_two_files_are_named_by_the_run(questions, tmp_path):
+    shards = [run(questions, tmp_path / "r", shard=f"{i}/2").path for i in (1, 2)]
+    for shard in shards:
+        rows = [row | {"video_id": "one"} for row in iter_passes(shard)]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (shard / "passes.jsonl").write_text(text)
+    with pytest.warns(RecordWarning, match="of two files or more") as caught:
+        merge_shards(shards, tmp_path / "r")
+    (said,) = {str(one.message) for one in caught}
+    assert said.startswith(f"{tmp_path / 'r'}: 1 video is of two files")
 
 
 def test_a_smaller_limit_leaves_an_unfinished_run_unfinished(questions, tmp_path):

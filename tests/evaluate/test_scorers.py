@@ -254,6 +254,31 @@ def test_a_scorer_that_raises_is_named_and_can_go_on(questions, tmp_path):
     assert run(questions, tmp_path, Halfway()).n_new == 1
 
 
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda clip, orders: clip.frames.fill(0),
+        lambda clip, orders: clip.frames[0].sort(),
+        lambda clip, orders: clip.indices.fill(7),
+        lambda clip, orders: clip.times_s.fill(7.0),
+        lambda clip, orders: clip.missing.fill(True),
+        lambda clip, orders: clip.damaged.fill(True),
+        lambda clip, orders: orders.fill(0),
+    ],
+)
+def test_what_a_scorer_is_shown_cannot_be_changed(questions, tmp_path, edit, many):
+    class Careless(Together if many else PixelScorer):
+        def score(self, clip, question, options, *, orders=None):
+            made = super().score(clip, question, options, orders=orders)
+            edit(clip, orders)
+            return made
+
+    with pytest.raises(ScoringError, match=r"question '0-0', .*read-only"):
+        run(questions, tmp_path, Careless())
+    assert list(iter_passes(tmp_path)) == []
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "message"),
     [

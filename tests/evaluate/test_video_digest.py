@@ -17,7 +17,7 @@ from phasefusion._known_videos import known_videos
 from phasefusion._video_digest import BLOCK_BYTES, N_BLOCKS, WHOLE_BYTES, video_digest
 from phasefusion.datasets import load_questions
 from phasefusion.errors import NoAnswerWarning, RecordError
-from phasefusion.records import check, iter_passes, read_passes
+from phasefusion.records import check, iter_passes, pass_schema, read_passes
 
 
 def sha16(size, *parts):
@@ -138,6 +138,23 @@ def test_a_missing_video_has_none_and_may_come_back(questions, tmp_path):
     run(items, tmp_path / "run")
     found = [p["video_digest"] for p in iter_passes(tmp_path / "run")][len(lost) :]
     assert None not in found
+
+
+def test_a_video_that_comes_back_before_it_is_decoded_has_one(
+    questions, tmp_path, monkeypatch
+):
+    """As on a network drive, where the first look at a file may fail."""
+    real, seen = _runner.digest_of_file, set()
+
+    def late(path):
+        is_first = path not in seen
+        seen.add(path)
+        return None if is_first else real(path)
+
+    monkeypatch.setattr(_runner, "digest_of_file", late)
+    made = run(questions, tmp_path / "run", limit=2)
+    digests = {row["video_digest"] for row in iter_passes(made.path)}
+    assert digests == {video_digest(tmp_path / "clip0.mp4")}
 
 
 def test_a_swapped_video_is_refused_before_anything_is_scored(questions, tmp_path):
@@ -290,6 +307,8 @@ def test_a_prompt_without_a_video_keeps_the_file_of_its_question(questions, tmp_
     run(questions, tmp_path / "run", scorer, protocol="blind")
     rows = list(iter_passes(tmp_path / "run"))
     assert rows[0]["budget"] == 0
+    described = pass_schema()["properties"]["video_digest"]["description"]
+    assert "also where no frames of it were shown" in described
     assert None not in {row["video_digest"] for row in rows}
     infos = read_passes(tmp_path / "run").items
     assert [one.video_digest for one in infos] == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from dataclasses import replace
 from fractions import Fraction
@@ -19,7 +20,7 @@ from phasefusion.errors import GridError, RecordError, ScoringError, UsageError
 from phasefusion.harness.knobs import Knobs
 from phasefusion.harness.posteriors import CachedScorer, PosteriorCache
 from phasefusion.harness.session import DOCS_FILE, Session
-from phasefusion.records import merge
+from phasefusion.records import check, merge
 from phasefusion.scoring import OptionScores
 
 ITEMS = load_questions(tinyvlm.questions_path())[:4]
@@ -164,6 +165,34 @@ def test_a_session_goes_on_and_refuses_other_settings(tmp_path):
     assert (tmp_path / "side" / DOCS_FILE).read_text().count("\n") == 1
     with pytest.raises(RecordError, match="budget: 4 -> 8"):
         session_of(tmp_path, budget=8)
+
+
+def test_a_session_is_of_one_file_a_video(tmp_path):
+    video = tmp_path / "clip.mp4"
+    shutil.copy(ITEMS[0].video, video)
+    items = [replace(item, video=str(video), video_id="clip") for item in ITEMS]
+    session, scorer = session_of(tmp_path), Pixels()
+    before = session.answer(items[0], scorer)
+    del scorer.calls[:]
+    video.rename(tmp_path / "old.mp4")
+    (other,) = {item.video for item in ITEMS} - {ITEMS[0].video}
+    shutil.copy(other, video)
+    said = r"clip\.mp4: is another file than the one that passes"
+    with pytest.raises(RecordError, match=said):
+        session.answer(items[1], scorer)
+    session.close()
+    again = session_of(tmp_path)
+    for item in items[:2]:  # the first of which has its passes
+        with pytest.raises(RecordError, match=said):
+            again.answer(item, scorer)
+    assert scorer.calls == []
+    (tmp_path / "old.mp4").replace(video)
+    assert again.answer(items[0], scorer).index == before.index
+    video.unlink()  # which is no change
+    assert again.answer(items[0], scorer).index == before.index
+    again.close()
+    assert scorer.calls == []
+    assert check(tmp_path / "side").counts == {}
 
 
 def test_option_texts_as_answers_and_no_sidecar(tmp_path):

@@ -1,5 +1,7 @@
 """Histories on disk: batches in, batches out, two writers, damage."""
 
+import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -109,6 +111,36 @@ def test_another_way_of_measuring(history, run, tmp_path, changes, topic, said):
     assert "note: 2026-11-30T00:00:00Z" in str(monitor.show(history)).replace("\n", " ")
     with pytest.raises(UsageError, match="is not one of"):
         monitor.add(history, other, at="2026-11-30", allow=["all"])
+
+
+def of_files(run, folder, digits):
+    """Copy a run, with the digests of its videos: of question i by digit i."""
+    shutil.copytree(run, folder)
+    path = folder / "passes.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    names = list(dict.fromkeys(row["question_id"] for row in rows))
+    for row in rows:
+        digit = (digits * len(names))[names.index(row["question_id"])]
+        row["video_digest"] = None if digit == "-" else digit * 16
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_other_video_files_are_noted(history, run, tmp_path):
+    monitor.add(history, run, at="2026-11-01")  # which does not say
+    said = []
+    for day, digits in enumerate(["01", "01", "-1", "02", "02", "01"], 2):
+        batch_run = of_files(run, tmp_path / str(day), digits)
+        made = monitor.add(history, batch_run, at=f"2026-11-{day:02d}")
+        said.append([notice for notice in made.batch.notices if "file" in notice])
+    since = "videos are other files than those of the batch of 2026-11-{}T00:00:00Z"
+    assert said == [[], [], [], [since.format("03")], [], [since.format("06")]]
+    other = run_of(tmp_path / "other", 1)
+    monitor.add(history, of_files(other, tmp_path / "more", "34"), at="2026-11-08")
+    made = monitor.add(history, tmp_path / "6", at="2026-11-09")
+    assert made.batch.notices == (since.format("07"),)
+    shown = monitor.show(history).notices
+    assert f"2026-11-09T00:00:00Z: {since.format('07')}" in shown
 
 
 def test_missing_passes_are_noted(history, tmp_path):

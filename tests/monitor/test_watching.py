@@ -62,6 +62,20 @@ def test_a_bad_series_alarms_at_once_and_says_what_changed():
     assert "what changed then: model.path" in str(made).replace("\n", " ")
 
 
+@pytest.mark.parametrize(
+    ("same_items", "said"), [(True, ("videos: other files",)), (False, ())]
+)
+def test_an_alert_says_that_videos_are_other_files(same_items, said):
+    batches = series("bad")
+    for i, one in enumerate(batches):
+        items = "same" if same_items and i >= CHANGED - 1 else str(i)
+        described = {"videos_sha256": "new" if i >= CHANGED else "old"}
+        batches[i] = replace(one, items_sha256=items, described=described)
+    fpc = shown(batches).measures[1]
+    chart = next(a for a in fpc.alerts if a.chart == "p chart")
+    assert chart.changes == said
+
+
 def test_a_drifting_series_alarms_by_its_sum_and_dates_the_drift():
     made = shown(series("drifting"))
     accuracy = made.measures[0]

@@ -151,7 +151,7 @@ ONE, OTHER = "0" * 16, "f" * 16
         # a video under one id, in another question
         (
             [{"video_digest": ONE}, {"video_digest": OTHER}, {"video_digest": OTHER}],
-            [(2, "video_digest", "video 'clip'")],
+            [(2, "video_digest", "video 'clip': the video is two files")],
         ),
         # a question, whatever its video is called
         (
@@ -159,10 +159,28 @@ ONE, OTHER = "0" * 16, "f" * 16
                 {"question_id": "q", "video_digest": digest, "phase_index": s}
                 for s, digest in enumerate([None, ONE, OTHER])
             ],
-            [(3, "video_digest", "question 'q'")],
+            [(3, "video_digest", "question 'q': the video is two files")],
+        ),
+        # a question of one file that was decoded in two ways, whoever does not say so
+        (
+            [
+                {"question_id": "q", "phase_index": s, "n_phases": 9, **facts}
+                for s, facts in enumerate(
+                    [
+                        {"video_digest": ONE},
+                        {"n_frames": 100, "video_digest": ONE},
+                        {"n_frames": 99, "video_digest": ONE},
+                        {"n_frames": 99},
+                    ]
+                )
+            ],
+            [(3, "n_frames", "question 'q': one file by video_digest, which was")],
         ),
         # without digests numbers of frames tell
-        ([{"n_frames": 100}, {"n_frames": 10}], [(2, "n_frames", "video 'clip'")]),
+        (
+            [{"n_frames": 100}, {"n_frames": 10}],
+            [(2, "n_frames", "video 'clip': frames may be of two files")],
+        ),
         (
             [{"n_frames": 100}, {"n_frames": 10, "video_digest": ONE}],
             [(2, "n_frames", "video 'clip'")],
@@ -171,6 +189,14 @@ ONE, OTHER = "0" * 16, "f" * 16
         (
             [
                 {"n_frames": 100, "video_digest": ONE},
+                {"n_frames": 10, "video_digest": ONE},
+            ],
+            [],
+        ),
+        (
+            [
+                {"n_frames": 100, "video_digest": ONE},
+                {"n_frames": 100},
                 {"n_frames": 10, "video_digest": ONE},
             ],
             [],

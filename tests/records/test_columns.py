@@ -82,6 +82,80 @@ def test_columns_equal_the_lines(tmp_path_factory, rows):
         assert np.isnan(passes.seconds[p])
 
 
+@st.composite
+def told_in_part(draw):
+    """Passes that know more or less of their question each."""
+    rows = [
+        {
+            "question_id": draw(st.sampled_from("ab")),
+            "benchmark": draw(st.sampled_from("xy")),
+            "order": [0, 1, 2],
+            "phase_index": i,
+            "n_phases": 9,
+            **{name: draw(st.sampled_from([None, *values])) for name, values in FACTS},
+        }
+        for i in range(draw(st.integers(1, 9)))
+    ]
+    made = [make_pass(i) | row for i, row in enumerate(rows)]
+    for row in made:
+        for name, _ in FACTS:
+            if row[name] is None and draw(st.booleans()):
+                del row[name]
+    return made
+
+
+FACTS = [
+    ("video_id", ["v", "w"]),
+    ("type", ["when", "why"]),
+    ("n_frames", [0, 7]),
+    ("duration_s", [0.0, 2.5]),
+    ("video_digest", ["0" * 16, "f" * 16]),
+    ("same_options", [[0, 1, 2], [0, 0, 2]]),
+]
+
+
+@pytest.mark.parametrize("reader", ["json", "duckdb"])
+@settings(max_examples=60, deadline=None)
+@given(rows=told_in_part())
+def test_a_fact_is_that_of_the_first_pass_that_has_it(tmp_path_factory, reader, rows):
+    if reader == "duckdb":
+        pytest.importorskip("duckdb")
+    path = write(tmp_path_factory.mktemp("p") / "passes.jsonl", rows)
+    for info in read_passes(path, reader=reader).items:
+        own = [
+            row
+            for row in rows
+            if (row["benchmark"], row["question_id"])
+            == (info.benchmark, info.question_id)
+        ]
+        for name, _ in FACTS:
+            said = [row[name] for row in own if row.get(name) is not None]
+            value = getattr(info, name)
+            assert (list(value) if type(value) is tuple else value) == next(
+                iter(said), None
+            )
+
+
+@pytest.mark.parametrize("reader", ["json", "duckdb"])
+def test_a_fact_may_come_in_a_later_batch(tmp_path, monkeypatch, reader):
+    if reader == "duckdb":
+        pytest.importorskip("duckdb")
+        monkeypatch.setattr("phasefusion.records.duck._BATCH_ROWS", 2048)
+    rows = [make_pass(i, n_frames=i) for i in range(9000)]
+    for i, facts in {
+        0: {},
+        3000: {"n_frames": 7},
+        6000: {"n_frames": 8, "video_digest": "0" * 16},
+        8999: {"duration_s": 2.0, "video_digest": "f" * 16},
+    }.items():
+        rows[i] = make_pass("", phase_index=i, n_phases=9000, phase=None, **facts)
+    info, *others = read_passes(
+        write(tmp_path / "passes.jsonl", rows), reader=reader
+    ).items
+    assert (info.n_frames, info.duration_s, info.video_digest) == (7, 2.0, "0" * 16)
+    assert all(other.question_id == f"q{other.n_frames}" for other in others)
+
+
 def test_no_passes(tmp_path):
     passes = read_passes(write(tmp_path / "passes.jsonl", []))
     assert len(passes) == 0

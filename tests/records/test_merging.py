@@ -1,5 +1,6 @@
 """Merging runs: every pass once, every contradiction named."""
 
+import itertools
 import json
 
 import pytest
@@ -59,11 +60,97 @@ def test_a_question_about_two_files_is_none(tmp_path, keep):
 def test_a_video_of_two_files_is_said(tmp_path):
     a = file(tmp_path, "a", make_pass(1, video_digest=ONE))
     b = file(tmp_path, "b", make_pass(2, video_digest=OTHER))
-    with pytest.warns(RecordWarning, match="1 video is of another file .* set/clip;"):
+    said = r"c\.jsonl: 1 video is of two files or more: set/clip;"
+    with pytest.warns(RecordWarning, match=said):
         made = merge([a, b], tmp_path / "c.jsonl")
     assert made.n_passes == 2
+    both = [make_pass(1, video_digest=ONE), make_pass(2, video_digest=OTHER)]
+    a = file(tmp_path, "a", *both)  # of which one source alone has both
+    for i, third in enumerate([None, ONE, OTHER]):
+        b = file(tmp_path, "b", make_pass(3, video_digest=third))
+        with pytest.warns(RecordWarning, match="of two files or more"):
+            merge([a, b], tmp_path / f"c{i}.jsonl")
+    a = file(tmp_path, "a", make_pass(1, video_digest=ONE))
     b = file(tmp_path, "b", make_pass(2, video_digest=ONE))
     merge([a, b], tmp_path / "d.jsonl")
+
+
+@pytest.mark.parametrize("keep", [None, "first", "last"])
+@pytest.mark.parametrize("digests", [*itertools.product([None, ONE], repeat=3)])
+def test_the_line_that_says_which_file_it_was_is_kept(tmp_path, digests, keep):
+    """One that does not say it contradicts nothing."""
+    paths = [
+        file(tmp_path, f"f{i}", make_pass(1, video_digest=digest, seconds=float(i)))
+        for i, digest in enumerate(digests)
+    ]
+    made = merge(paths, tmp_path / "out.jsonl", keep=keep)
+    assert (made.n_passes, made.n_identical, made.n_conflicts) == (1, 2, 0)
+    (row,) = iter_passes(tmp_path / "out.jsonl")
+    first = next((i for i, digest in enumerate(digests) if digest), 0)
+    assert (row["video_digest"], row["seconds"]) == (digests[first], first)
+
+
+def planned_part(folder, rows, planned, **parts):
+    """Write a part of a run whose run.json says what it was to have."""
+    folder.mkdir()
+    (folder / "passes.jsonl").write_text(text(*rows))
+    ids = parts.pop("ids", ["q0", "q1", "q2"])
+    run = {
+        "format": 1,
+        "settings": {"seed": parts.pop("seed", 0)},
+        "versions": {},
+        "questions": {"items": {"made": dict.fromkeys(ids, "x")}},
+        **({"planned": planned} if planned else {}),
+    }
+    (folder / "run.json").write_text(json.dumps(run | parts))
+    return folder
+
+
+def plan(passes, questions=3, stages_left=0):
+    return {"passes": passes, "stages_left": stages_left, "questions": questions}
+
+
+@pytest.mark.parametrize(
+    ("plans", "parts", "wanted"),
+    [
+        # a run, and a copy of it that went on
+        ([plan(900), plan(900)], [{}, {}], plan(900)),
+        ([plan(300, stages_left=1), plan(900)], [{}, {}], plan(900)),
+        ([plan(300, 1), plan(900)], [{}, {}], plan(900)),
+        ([plan(40, 1), plan(100)], [{}, {}], plan(100)),
+        # parts of a benchmark, and shards
+        (
+            [plan(300, 1), plan(600, 2)],
+            [{"ids": ["q0"]}, {"ids": ["q1", "q2"]}],
+            plan(900),
+        ),
+        (
+            [plan(300, 1), plan(600, 2)],
+            [{"shard": {"index": i, "of": 2}} for i in (1, 2)],
+            plan(900),
+        ),
+        # nobody knows
+        ([plan(900), None], [{}, {}], None),
+        ([plan(600, 2), plan(600, 2)], [{"ids": ["q0", "q1"]}, {"ids": ["q1"]}], None),
+        ([plan(600), plan(900)], [{"shard": {"index": 1, "of": 2}}, {}], None),
+        ([plan(900), plan(900)], [{"seed": 0}, {"seed": 1}], None),
+    ],
+)
+def test_a_merged_run_has_what_its_parts_have_planned(tmp_path, plans, parts, wanted):
+    rows = made_run(tmp_path / "whole", n_items=3)
+    half = len(rows) // 2
+    sources = [
+        planned_part(tmp_path / name, some, planned, **part)
+        for name, some, planned, part in zip(
+            "ab", (rows[:half], rows[half:]), plans, parts, strict=True
+        )
+    ]
+    made = merge(sources, tmp_path / "out", keep="last")
+    assert read_run(made.written).get("planned") == wanted
+    said = report(made.written).to_markdown()
+    assert len(rows) == 100
+    assert ("none of them missing" in said) == (wanted == plan(100))
+    assert ("Unfinished" in said) == (wanted == plan(900))
 
 
 @pytest.mark.parametrize(("keep", "answer"), [(None, None), ("first", 2), ("last", 0)])

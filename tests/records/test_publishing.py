@@ -67,6 +67,20 @@ def test_nothing_but_ids_and_numbers_is_left(run, tmp_path):
     assert described["settings"]["scorer"] == {"class": "made"}
 
 
+def test_an_export_says_how_many_passes_there_were_to_be(run, tmp_path):
+    described = json.loads((run / "run.json").read_text())
+    planned = {"passes": 10**6, "stages_left": 0, "questions": 4}
+    described["planned"] = planned | {"note": SECRET, "file": 5}
+    (run / "run.json").write_text(json.dumps(described))
+    export_anonymous(run, tmp_path / "out")
+    assert json.loads((tmp_path / "out/run.json").read_text())["planned"] == planned
+    described["planned"] = planned | {"passes": SECRET}
+    (run / "run.json").write_text(json.dumps(described))
+    export_anonymous(run, tmp_path / "more")
+    assert SECRET not in (tmp_path / "more/run.json").read_text()
+    report(tmp_path / "more")
+
+
 def test_arms_that_an_importer_named_are_numbered(tmp_path):
     names = ["single", f"/home/{SECRET}/a", f"{SECRET}/b 16f", "dense"]
     rows = [

@@ -106,6 +106,25 @@ def test_other_numbers_of_questions_are_said(old, tmp_path):
     assert "The other run scored 14 questions, this one 6." in note
 
 
+def test_videos_that_are_other_files_are_said(old, tmp_path):
+    new = shutil.copytree(old, tmp_path / "same")
+    for run, digit in ((old, "0"), (new, "f")):
+        path = run / "passes.jsonl"
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        for row in rows:
+            number = int(row["question_id"].removeprefix("q"))
+            if number < 5 and row["phase_index"]:  # some passes of some questions
+                row["video_digest"] = (digit if number < 2 else "0") * 16
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = report(new, against=old)
+    assert found.numbers["against"]["videos"] == {"other": 2, "both": 5}
+    shown = titles(found)
+    said = "other files for 2 of 5 questions"
+    assert shown["Changed against the other run"].rows == (("videos", "–", said),)
+    assert said in shown["Numbers against the other run"].note
+    assert said in found.to_markdown()
+
+
 def test_runs_without_a_common_question_are_not_compared(old, tmp_path):
     other = changed(tmp_path / "other", questions={"items": {"else": {"q0": "a"}}})
     note = titles(report(other, against=old))["Numbers against the other run"].note
