@@ -102,11 +102,11 @@ def timing(passes: Passes) -> Numbers:
     found = {}
     for arm in _recorded_arms(passes):
         seconds = passes.seconds[(passes.arm == arm) & ~np.isnan(passes.seconds)]
-        found[arm] = {
-            "n": len(seconds),
-            "total_s": float(seconds.sum()),
-            "per_pass_s": float(seconds.mean()) if len(seconds) else math.nan,
-        }
+        n = len(seconds)
+        with np.errstate(over="ignore"):  # a damaged number may be of any size
+            total_s = float(seconds.sum())
+        per_pass_s = total_s / n if n else math.nan
+        found[arm] = {"n": n, "total_s": total_s, "per_pass_s": per_pass_s}
     return found
 
 

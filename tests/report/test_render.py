@@ -160,6 +160,18 @@ def test_few_questions_left_are_named(tmp_path):
     assert not any(line.startswith("Only") for line in lines)
 
 
+def test_seconds_of_any_size_are_summed(tmp_path):
+    passes = made_run(tmp_path, protocol="quick")
+    for row in passes:
+        row["seconds"] = 1e308
+    lines = "".join(json.dumps(row) + "\n" for row in passes)
+    (tmp_path / "passes.jsonl").write_text(lines)
+    assert "Scoring took: single inf s a pass, inf s in all" in str(report(tmp_path))
+    passes[-1]["seconds"] = 1e300
+    (tmp_path / "passes.jsonl").write_text(json.dumps(passes[-1]) + "\n")
+    assert "1e+300 s a pass, 1e+300 s in all" in str(report(tmp_path))
+
+
 def test_notes_define_their_words(tmp_path, made):
     notes = {part.title: part.note for part in sections(made.numbers)}
     assert "low when the smaller is below 0.75" in notes["Consistency"]
