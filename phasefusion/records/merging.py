@@ -399,7 +399,7 @@ def _overruled(
     differ: Sequence[str],
     n_passes: int,
 ) -> dict[str, Any]:
-    """Return what run.json says of contradictions that `keep` decides, or did before."""
+    """Return what run.json says of contradictions that `keep` decides or decided."""
     before = [known for run in runs for known in conflicts_of(run).values()]
     settings = [*differ, *(one for known in before for one in known["settings"])]
     n_passes += sum(known["passes"] for known in before)
