@@ -10,7 +10,7 @@ import platform
 import statistics
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -301,12 +301,36 @@ def finish(
 
 def replace_between(path: Path, key: str, text: str) -> None:
     """Put text between the marks `<!-- key -->` and `<!-- end of key -->` of a file."""
-    begin, end = f"<!-- {key} -->", f"<!-- end of {key} -->"
+    before, after = _around(path, key)
+    begin, end = _marks(key)
+    path.write_text(f"{before}{begin}\n{text.strip()}\n{end}{after}")
+
+
+def page_with(key: str) -> Callable[[str], Path]:
+    """Make a type of argument: a page with these marks, looked for before the work."""
+
+    def page(word: str) -> Path:
+        try:
+            _around(Path(word), key)
+        except OSError as error:
+            raise argparse.ArgumentTypeError(f"{word}: {error.strerror}") from error
+        return Path(word)
+
+    return page
+
+
+def _marks(key: str) -> tuple[str, str]:
+    return f"<!-- {key} -->", f"<!-- end of {key} -->"
+
+
+def _around(path: Path, key: str) -> tuple[str, str]:
+    """What stands before and behind the marks of a file, which must be there."""
+    begin, end = _marks(key)
     before, found, rest = path.read_text().partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed:
         raise SystemExit(f"{path}: the marks {begin} and {end} are not there")
-    path.write_text(f"{before}{begin}\n{text.strip()}\n{end}{after}")
+    return before, after
 
 
 def load(path: Path) -> tuple[dict[str, Any], list[Row]]:

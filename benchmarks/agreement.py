@@ -253,7 +253,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("folder", type=Path, nargs="?", metavar="DIR")
     parser.add_argument("truth", type=Path, nargs="?", metavar="TRUTH.json")
     parser.add_argument("--timeout", type=float, default=20, help="seconds a call")
-    parser.add_argument("--write", type=Path, metavar="FILE")
+    page = _report.page_with("agreement")
+    parser.add_argument("--write", type=page, metavar="FILE")
     parser.add_argument("--json", type=Path, metavar="FILE")
     return parser.parse_args()
 

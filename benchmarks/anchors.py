@@ -278,7 +278,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--questions", type=int, help="the first so many only")
     parser.add_argument("--threads", type=int, default=1, help="of torch")
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--write", type=Path, metavar="FILE")
+    page = _report.page_with("anchor study")
+    parser.add_argument("--write", type=page, metavar="FILE")
     options = parser.parse_args(arguments)
     import torch
 

@@ -10,7 +10,6 @@ goal: it is a study, and the exit code is 0 whatever it finds.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import _report
 
@@ -84,7 +83,8 @@ def simulated() -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", type=Path, metavar="FILE")
+    page = _report.page_with("simulation")
+    parser.add_argument("--write", type=page, metavar="FILE")
     options = parser.parse_args()
     table = "\n".join(simulated())
     print(table)

@@ -22,13 +22,12 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import transformers
-from _report import replace_between
+from _report import page_with, replace_between
 from torch import Tensor
 from torch.nn import functional
 
@@ -424,7 +423,8 @@ def main() -> int:
     parser.add_argument("--questions", type=int, default=8, help="a step")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=int, help="questions held out")
-    parser.add_argument("--write", type=Path, help="page with the marks of this study")
+    page = page_with("order training")
+    parser.add_argument("--write", type=page, help="page with the marks of this study")
     args = parser.parse_args()
     if importlib.util.find_spec("peft") is None:
         print("peft is not installed: nothing is trained")

@@ -79,7 +79,8 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="seconds, not minutes")
     parser.add_argument("--parts", help="of the list above, with commas between")
     parser.add_argument("--items", type=int, help="videos of the soak")
-    parser.add_argument("--write", type=Path, help="the page with its table")
+    page = _report.page_with("soak")
+    parser.add_argument("--write", type=page, help="the page with its table")
     parser.add_argument("--folder", type=Path, help="for files, gone afterwards")
     given = parser.parse_args()
     made = quick(given.items or 22) if given.quick else full(given.items or 10_000)
@@ -88,6 +89,8 @@ def main() -> int:
     if unknown:
         there = ", ".join(made)
         parser.error(f"no part is called {unknown[0]}; there are {there}")
+    if given.write is not None and (given.quick or given.parts):
+        parser.error("the table is of all parts: give --write without --quick, --parts")
     # A shell that starts this in the background has it ignored, by children as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     tried: list[Tried] = []

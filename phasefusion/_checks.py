@@ -12,6 +12,7 @@ from typing import Any, SupportsIndex, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._wording import Argument
 from phasefusion.errors import GridError
 
 INT64_MAX = 2**63 - 1
@@ -21,12 +22,15 @@ NAMED_ORIGINS = {"left": Fraction(0), "midpoint": Fraction(1, 2)}
 def whole(name: str, value: SupportsIndex) -> int:
     """Return value as an int; truth values and floats are refused."""
     if isinstance(value, (bool, np.bool_)):
-        raise GridError(f"{name}={value!r} must be a whole number, not a truth value")
+        raise GridError(
+            Argument.of(name, value), " must be a whole number, not a truth value"
+        )
     try:
         return operator.index(value)
     except TypeError:
         raise GridError(
-            f"{name}={value!r} must be a whole number, it is a {type(value).__name__}"
+            Argument.of(name, value),
+            f" must be a whole number, it is a {type(value).__name__}",
         ) from None
 
 
@@ -34,7 +38,7 @@ def positive(name: str, value: SupportsIndex) -> int:
     """Return value as an int >= 1."""
     number = whole(name, value)
     if not 1 <= number <= INT64_MAX:
-        raise GridError(f"{name}={number} must be in 1..2**63-1")
+        raise GridError(Argument.of(name, number), " must be in 1..2**63-1")
     return number
 
 
@@ -42,14 +46,18 @@ def clip_frames(value: SupportsIndex) -> int:
     """Return the number of frames of a clip."""
     number = whole("n_frames", value)
     if not 1 <= number <= INT64_MAX:
-        raise GridError(f"n_frames={number} must be in 1..2**63-1: a clip has frames")
+        raise GridError(
+            Argument.of("n_frames", number), " must be in 1..2**63-1: a clip has frames"
+        )
     return number
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
     """Return value when it is one of the allowed words."""
     if value not in allowed:
-        raise GridError(f"{name}={value!r} must be one of {', '.join(allowed)}")
+        raise GridError(
+            Argument.of(name, value), f" must be one of {', '.join(allowed)}"
+        )
     return value
 
 
@@ -58,9 +66,9 @@ def finite(name: str, value: float) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise GridError(f"{name}={value!r} must be a number") from None
+        raise GridError(Argument.of(name, value), " must be a number") from None
     if not math.isfinite(number):
-        raise GridError(f"{name}={value!r} must be finite")
+        raise GridError(Argument.of(name, value), " must be finite")
     return number
 
 
@@ -68,7 +76,7 @@ def fraction(name: str, value: Any, allowed: str) -> Fraction:
     """Return value as an exact fraction; floats are refused."""
     if isinstance(value, (float, np.floating)):
         raise GridError(
-            f"{name}={value!r} is a float, which is not exact; give {allowed}"
+            Argument.of(name, value), f" is a float, which is not exact; give {allowed}"
         )
     try:
         if isinstance(value, (tuple, list)):
@@ -78,7 +86,9 @@ def fraction(name: str, value: Any, allowed: str) -> Fraction:
             return Fraction(value)
         return Fraction(whole(name, value))
     except (ValueError, ZeroDivisionError):
-        raise GridError(f"{name}={value!r} cannot be read; give {allowed}") from None
+        raise GridError(
+            Argument.of(name, value), f" cannot be read; give {allowed}"
+        ) from None
 
 
 def exact_origin(value: Any) -> Fraction:
@@ -89,7 +99,8 @@ def exact_origin(value: Any) -> Fraction:
     origin = fraction("origin", value, allowed)
     if not 0 <= origin < 1:
         raise GridError(
-            f"origin={value!r} must be in [0, 1) of a dense step: {allowed}"
+            Argument.of("origin", value),
+            f" must be in [0, 1) of a dense step: {allowed}",
         )
     return origin
 

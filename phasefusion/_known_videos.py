@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from phasefusion._video_digest import digest_of_file
-from phasefusion._wording import by_number, counted
+from phasefusion._wording import by_number, counted, item_name
 from phasefusion.datasets import Item
 from phasefusion.errors import RecordError
 from phasefusion.records.told import told
@@ -68,7 +68,7 @@ def known_videos(
         now = digest_of_file(video)
         others = [key for key, then in of_question.items() if now not in (None, then)]
         if others:
-            names = ", ".join(one for _, one in others[:_SHOWN_QUESTIONS])
+            names = ", ".join(item_name(*key) for key in others[:_SHOWN_QUESTIONS])
             names += ", ..." if len(others) > _SHOWN_QUESTIONS else ""
             changed.append(
                 f"{video}: digest {of_question[others[0]]} -> {now}, "

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from phasefusion.errors import UsageError
 
+#: What has passes.
+PASSES = "a Run, a run folder, or a file of passes"
+
 
 def path_of(name: str, value: object, what: str = "a path") -> Path:
     """Return a path, or say which argument is none.
@@ -22,7 +25,8 @@ def path_of(name: str, value: object, what: str = "a path") -> Path:
     Raises
     ------
     UsageError
-        If it is neither a text nor path-like, or it is the empty text.
+        If it is neither a text nor path-like, or it is the empty text; ``Path("")`` is
+        the working directory, as everywhere in Python.
 
     Examples
     --------
@@ -33,24 +37,26 @@ def path_of(name: str, value: object, what: str = "a path") -> Path:
         ...
     phasefusion.errors.UsageError: out is None; it must be a path (str or Path)
     """
-    if not isinstance(value, str | os.PathLike) or value == "":
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
         shown = "None" if value is None else f"{value!r:.60}, a {type(value).__name__}"
         raise UsageError(f"{name} is {shown}; it must be {what} (str or Path)")
     return Path(os.fsdecode(value))
 
 
-def run_path(name: str, run: object) -> Path:
-    """Return the folder of a run, or say which argument is none.
+def run_path(name: str, run: object, what: str = "a Run, or a run folder") -> Path:
+    """Return the path of a run, or say which argument is none.
 
     Parameters
     ----------
     name : str
         Of the argument.
     run : Run, str or Path
+    what : str
+        What the argument may be.
 
     Raises
     ------
     UsageError
         If it is neither a run nor a path.
     """
-    return path_of(name, getattr(run, "path", run), "a Run, or a run folder")
+    return path_of(name, getattr(run, "path", run), what)

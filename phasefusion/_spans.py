@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from phasefusion._video_checks import lost_frames
+from phasefusion._video_checks import MARK, lost_frames
 from phasefusion._video_fit import Fit, SizeRule
 from phasefusion.datasets import Item
 from phasefusion.errors import VideoError
@@ -79,7 +79,7 @@ def _lost(item: Item, info: VideoInfo, on_error: Literal["mark", "raise"]) -> st
     lost = lost_frames(info)
     if lost and on_error == "raise":
         raise VideoError(
-            f'{item.video}: {lost}; on_error="mark" scores what is there and marks it'
+            f"{item.video}: {lost}; ", MARK, " scores what is there and marks it"
         )
     return lost
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._checks import warn
-from phasefusion._wording import by_number, counted
+from phasefusion._wording import Argument, by_number, counted
 from phasefusion.errors import FrameCountWarning, UsageError, VideoError
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 DAMAGED, MISSING = 1, 2
 
 _MAX_THREADS = 64
+#: What to give where frames that do not decode are no error.
+MARK = Argument("on_error", '"mark"', "mark")
 _MAX_BYTES = 2**36
 
 
@@ -59,7 +61,7 @@ def positive(name: str, value: SupportsIndex, highest: int = 2**62) -> int:
         if 1 <= number <= highest:
             return number
     limit = f"from 1 to {highest}" if highest < 2**62 else "of 1 or more"
-    raise UsageError(f"{name}={value!r} must be an integer {limit}")
+    raise UsageError(Argument.of(name, value), f" must be an integer {limit}")
 
 
 def check_threads(threads: SupportsIndex) -> int:
@@ -69,7 +71,9 @@ def check_threads(threads: SupportsIndex) -> int:
 
 def check_on_error(on_error: object) -> None:
     if on_error not in ("raise", "mark"):
-        raise UsageError(f'on_error={on_error!r} must be "raise" or "mark"')
+        raise UsageError(
+            Argument.of("on_error", on_error), ' must be "raise" or "mark"'
+        )
 
 
 def check_indices(path: str, n_frames: int, indices: ArrayLike) -> NDArray[np.int64]:

@@ -7,6 +7,8 @@ import secrets
 import shutil
 from pathlib import Path
 
+from phasefusion._paths import path_of
+
 #: What is named there is somebody's open file, which must stay the file it is.
 _OPEN_FILES = ("/dev/", "/proc/")
 
@@ -22,7 +24,7 @@ def replace_file(path: str | Path, data: bytes) -> None:
     OSError
         If it cannot be written; what was made on the way is gone.
     """
-    path = Path(path)
+    path = path_of("path", path, "the file to write")
     is_open_file = str(path.absolute()).startswith(_OPEN_FILES)
     if is_open_file or (path.exists() and not path.is_file()):
         path.write_bytes(data)

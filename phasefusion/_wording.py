@@ -2,6 +2,38 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple, Self
+
+
+class Argument(NamedTuple):
+    """An argument that an error speaks of: a part of its message that is no path.
+
+    Functions have it as Python does; a command says the option that was typed.
+
+    Attributes
+    ----------
+    name : str
+    shown, typed : str
+        Its value, as in Python and as at a command; empty where none is said.
+
+    Examples
+    --------
+    >>> print(Argument.of("origin", "2"), Argument("origin"))
+    origin='2' origin
+    """
+
+    name: str
+    shown: str = ""
+    typed: str = ""
+
+    @classmethod
+    def of(cls, name: str, value: object) -> Self:
+        """Return an argument with its value."""
+        return cls(name, repr(value), str(value))
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.shown}" if self.shown else self.name
+
 
 def counted(n: int, noun: str, plural: str = "") -> str:
     """Say a number of things: "1 item", "2 items".
@@ -22,7 +54,7 @@ def by_number(n: int, one: str, more: str) -> str:
 
 
 def item_name(benchmark: str, question_id: str) -> str:
-    """Name a question in a list or message: ids are those of one benchmark.
+    """Name a question, or a video, in a list: ids are those of one benchmark.
 
     >>> item_name("videomme", "001-1")
     'videomme/001-1'

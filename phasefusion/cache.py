@@ -206,8 +206,7 @@ class FrameCache:
         *,
         max_bytes: SupportsIndex = 2**34,
     ) -> None:
-        path_of("cache", folder, "a folder of frames")
-        self._folder = os.fsdecode(folder)
+        self._folder = str(path_of("cache", folder, "a folder of frames"))
         self._max_bytes = positive("max_bytes", max_bytes)
         self._known_bytes: int | None = None  # None: the folder was not looked at yet
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 
 class PhaseFusionError(Exception):
-    """Base of every error that phasefusion raises on purpose."""
+    """Base of every error that phasefusion raises on purpose.
+
+    What it is made of are the parts of its message: texts, and arguments that a command
+    names as its options.
+    """
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.args))
 
 
 class UsageError(PhaseFusionError, ValueError):

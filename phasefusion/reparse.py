@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from phasefusion._passes import generated_answer
+from phasefusion._paths import run_path
 from phasefusion._results import Result
 from phasefusion._whole import replace_file
 from phasefusion._wording import unwritten
 from phasefusion.answers import BY_PLACE
-from phasefusion.datasets import Item, load_questions
-from phasefusion.datasets.item import item_hash
+from phasefusion.datasets import Item
 from phasefusion.errors import RecordError
 from phasefusion.records import PASSES_FILE, RunWriter, iter_passes, read_run
 from phasefusion.records.files import dump
+from phasefusion.records.questions import QuestionTexts, find_questions
 
 #: What telling an answer again may change of a record.
 _TOLD = ("answer", "invalid", "outcome", "rule")
@@ -52,9 +53,7 @@ class Reparsed(Result):
         return {name: getattr(self, name) for name in Reparsed.__slots__}
 
 
-def reparse(
-    run: str | Path, questions: str | Path | Sequence[Item] | None = None
-) -> Reparsed:
+def reparse(run: Any, questions: str | Path | Sequence[Item] | None = None) -> Reparsed:
     """Tell the answers of generated passes again, by today's `parse_answer`.
 
     The stored texts are what is read; no model is asked. Everything else of a pass
@@ -62,12 +61,12 @@ def reparse(
 
     Parameters
     ----------
-    run : str or Path
+    run : Run, str or Path
         The run folder.
     questions : str, Path or sequence of Item, optional
         The question file or its items, for the texts of the options; the file of the
-        run by default. Questions that are other than when the run was made, or whose
-        video has another name, are left alone.
+        run by default, found from any directory. Questions that are other than when
+        the run was made, or whose video has another name, are left alone.
 
     Returns
     -------
@@ -78,25 +77,16 @@ def reparse(
     FileNotFoundError
         If there is no such run or question file.
     RecordError
-        If another process is writing the run, it names no question file, or its files
-        cannot be read or written.
+        If another process is writing the run, its question file is not found, or its
+        files cannot be read or written.
     DatasetError
         If the question file cannot be read.
     """
-    folder = Path(run)
+    folder = run_path("run", run)
     described = read_run(folder)
-    known = described.get("questions", {})
-    given = questions if questions is not None else known.get("file")
-    if given is None:
-        raise RecordError(
-            f"{folder}: run.json names no question file, so the texts of the options "
-            "are not known; give the question file"
-        )
-    if isinstance(given, str | Path):
-        given = load_questions(given, check_videos=False)
-    items = {(item.benchmark, item.question_id): item for item in given}
+    texts = find_questions(described, questions, folder=folder).required(folder)
     with RunWriter(folder, described):  # nobody writes meanwhile
-        telling = _Telling(items, known.get("items", {}))
+        telling = _Telling(texts)
         lines = [dump(telling.told(row)) for row in iter_passes(folder)]
         if telling.is_edited:
             _replace(folder / PASSES_FILE, b"".join(lines))
@@ -112,13 +102,8 @@ def reparse(
 class _Telling:
     """Counts what happens to the records of one run."""
 
-    def __init__(
-        self,
-        items: Mapping[tuple[str, str], Item],
-        hashes: Mapping[str, Mapping[str, str]],
-    ) -> None:
-        self._items = items
-        self._hashes = hashes
+    def __init__(self, texts: QuestionTexts) -> None:
+        self._texts = texts
         self.generated = 0
         #: Whether anything is other than it was, be it a reason alone.
         self.is_edited = False
@@ -132,9 +117,14 @@ class _Telling:
         if row.get("rule") == BY_PLACE:  # which its text did not tell
             return row
         self.generated += 1
-        item = self._items.get((row["benchmark"], row["question_id"]))
-        reason = self._why_not(item, row)
-        if item is None or reason:
+        key = row["benchmark"], row["question_id"]
+        item = self._texts.items.get(key)
+        if item is None or len(item.options) != row["n_options"]:
+            reason = "no such question"
+            if item is not None:
+                reason = "the question has another number of options"
+            elif key in self._texts.changed:
+                reason = "the question has changed since"
             self.skipped[reason] += 1
             return row
         fresh = generated_answer(row["text"], item, row["order"])
@@ -145,16 +135,6 @@ class _Telling:
             self.moves[f"{_shown(*before)} -> {_shown(*after)}"] += 1
         self.is_edited |= any(row.get(name) != value for name, value in told.items())
         return row | told
-
-    def _why_not(self, item: Item | None, row: Mapping[str, Any]) -> str:
-        if item is None:
-            return "no such question"
-        if len(item.options) != row["n_options"]:
-            return "the question has another number of options"
-        was = self._hashes.get(item.benchmark, {}).get(item.question_id)
-        if was is not None and was != item_hash(item):
-            return "the question has changed since"
-        return ""
 
 
 def _shown(answer: int | None, outcome: str | None) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion._description import describe_scorer
+from phasefusion._paths import run_path
 from phasefusion._results import Result
 from phasefusion._runner import one_phase, read_span
 from phasefusion._video_digest import digest_of_file
@@ -30,7 +31,7 @@ from phasefusion.errors import (
 from phasefusion.grid import PhaseGrid
 from phasefusion.progress import Advance, Listener, follow
 from phasefusion.records import differences, iter_passes, read_run
-from phasefusion.records.questions import NAME_IT, find_questions
+from phasefusion.records.questions import find_questions
 from phasefusion.records.saliency import SaliencyWriter, saliency_key
 from phasefusion.scoring.saliency import Method, Replace, Saliency, flip_saliency
 
@@ -132,7 +133,7 @@ class _Task:
 
 
 def explain_run(
-    run: str | Path,
+    run: Any,
     scorer: HFOptionScorer,
     *,
     items: str | Sequence[str] = "flipped",
@@ -151,7 +152,7 @@ def explain_run(
 
     Parameters
     ----------
-    run : str or Path
+    run : Run, str or Path
         The run folder.
     scorer : HFOptionScorer
         That of the run; precision and device may be others.
@@ -182,15 +183,12 @@ def explain_run(
     UsageError
         If there is no question of an id.
     """
-    run = Path(run)
+    run = run_path("run", run)
     described = read_run(run)
     settings = described.get("settings", {})
     arm, grid = _grid_of(run, settings)
     scorer = _same_scorer(scorer, settings)
-    texts = find_questions(described, questions, folder=run)
-    if not texts.items:
-        why = texts.note or "the question file is empty"
-        raise RecordError(f"{run}: {why}; {NAME_IT}")
+    texts = find_questions(described, questions, folder=run).required(run)
     seen = _chosen(run, _recorded(run, arm), items)
     skipped = {
         item_name(*key): "it is not in the question file, or was changed since"

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from phasefusion import _checks, _core
 from phasefusion._results import Result
+from phasefusion._wording import Argument
 from phasefusion.errors import GridError
 
 if TYPE_CHECKING:
@@ -132,9 +133,9 @@ class Sampler(Result):
         """
         n, b = _checks.whole("n_frames", n_frames), _checks.whole("budget", budget)
         if not 1 <= n <= _MAX_FRAMES:
-            raise GridError(f"n_frames={n} must be in 1..{_MAX_FRAMES}")
+            raise GridError(Argument.of("n_frames", n), f" must be in 1..{_MAX_FRAMES}")
         if not 1 <= b <= _MAX_BUDGET:
-            raise GridError(f"budget={b} must be in 1..{_MAX_BUDGET}")
+            raise GridError(Argument.of("budget", b), f" must be in 1..{_MAX_BUDGET}")
         rate = target = 0.0
         if self.needs_fps:
             if fps is None:
@@ -282,7 +283,9 @@ def _note(found: NDArray[np.int64], n: int, b: int) -> str:
 def _rate(name: str, value: Fps) -> float:
     rate = _checks.finite(name, float(value) if isinstance(value, Fraction) else value)
     if not 1e-3 <= rate <= 1e6:
-        raise GridError(f"{name}={value!r} must be in 0.001..1e6 frames a second")
+        raise GridError(
+            Argument.of(name, value), " must be in 0.001..1e6 frames a second"
+        )
     return rate
 
 

@@ -20,6 +20,7 @@ from phasefusion._checks import warn
 from phasefusion._install import FFMPEG
 from phasefusion._video_checks import (
     DAMAGED,
+    MARK,
     check_grids,
     check_indices,
     check_on_error,
@@ -364,7 +365,7 @@ class Video:
         """Raise, or warn of, frames that did not decode soundly."""
         text = unsound(self._info.path, wanted, state)
         if text and on_error == "raise":
-            raise VideoError(f'{text}; pass on_error="mark" to go on without them')
+            raise VideoError(f"{text}; pass ", MARK, " to go on without them")
         if text and warning is not None:
             warn(text, warning)
 

@@ -183,7 +183,13 @@ def _rather(text: str) -> str:
     >>> _rather("id,answer\n1,A")
     '; it looks like a table: name it .csv or .tsv'
     """
-    lines = [line for line in text.split("\n", 3)[:3] if line.strip()]
+    end = -1
+    for _ in range(3):  # by place: what follows may be two gigabytes
+        end = text.find("\n", end + 1)
+        if end < 0:
+            break
+    top = text if end < 0 else text[:end]
+    lines = [line for line in top.split("\n") if line.strip()]
     try:
         if len(lines) > 1 and all(isinstance(loads(one), dict) for one in lines[:2]):
             return "; it holds one object a line: name it .jsonl"

@@ -26,7 +26,7 @@ import numpy as np
 from phasefusion._checks import warn
 from phasefusion._subtitle_search import compile_pattern
 from phasefusion._video_source import VideoLimits, VideoSource
-from phasefusion._wording import by_number
+from phasefusion._wording import Argument, by_number
 from phasefusion.anchors.curves import (
     Curve,
     colour_change,
@@ -258,7 +258,7 @@ def _checked(
     elif subtitles is not None:
         raise UsageError("subtitles without a phrase or a pattern say no moment")
     if at not in ("start", "middle", "end"):
-        raise UsageError(f"at={at!r} must be start, middle or end")
+        raise UsageError(Argument.of("at", at), " must be start, middle or end")
     if not least_peak >= 1.0:
         raise UsageError(f"least_peak={least_peak!r} must be 1 or more")
     single = times_s is None or isinstance(times_s, (str, int, float, Fraction))

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from phasefusion import _checks
 from phasefusion._video_source import VideoLimits, VideoSource
+from phasefusion._wording import Argument
 from phasefusion.anchors.records import Anchor
 from phasefusion.errors import GridError, UsageError
 from phasefusion.grid import By, Origin, PhaseGrid, Short
@@ -374,7 +375,9 @@ def window_length(
         return seconds / tick_s
     share = Fraction(-1) if window is None else _decimal("window", window)
     if not 0 < share <= 1:
-        raise GridError(f"window={window!r} must be in (0, 1], a share of the duration")
+        raise GridError(
+            Argument.of("window", window), " must be in (0, 1], a share of the duration"
+        )
     return share * duration
 
 

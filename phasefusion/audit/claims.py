@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
+from phasefusion._paths import path_of
 from phasefusion._results import Result
 from phasefusion.audit import evaluation, language, rounding
 from phasefusion.audit.figures import Figure, parse_figure
@@ -147,12 +148,13 @@ def load_claims(path: str | Path) -> Claims:
     >>> str(load_claims("paper").figures["fusion_change"])
     '10.1 %'
     """
+    path = path_of("path", path, "a claims file")
     name = str(path)
     if name in SHIPPED:
         folder = resources.files("phasefusion.audit") / "claims"
         with resources.as_file(folder / f"{name}.yaml") as file:
             return _File(read(file), name, file.parent).claims()
-    return _File(read(Path(path)), name, Path(path).parent).claims()
+    return _File(read(path), name, path.parent).claims()
 
 
 def _flat(formula: Formula) -> list[Expression]:

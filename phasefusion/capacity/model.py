@@ -149,7 +149,7 @@ class _Decode:
 
 
 def fit(
-    run: str | Path,
+    run: Any,
     *,
     videos: Mapping[tuple[str, str], VideoFacts] | None = None,
     startup_s: float = 0.0,
@@ -161,7 +161,7 @@ def fit(
 
     Parameters
     ----------
-    run : str or Path
+    run : Run, str or Path
         A run folder of `evaluate`, as long as possible.
     videos : mapping, optional
         Facts by benchmark and video id; without them all frames count as one megapixel,

@@ -86,8 +86,7 @@ def _show_warning(plain: Callable[..., None]) -> Callable[..., None]:
         **more: Any,
     ) -> None:
         if issubclass(category, PhaseFusionWarning):
-            said = as_typed(f"phasefusion: warning: {message}", _invoked())
-            lines = map(one_line, said.split("\n"))
+            lines = map(one_line, f"phasefusion: warning: {message}".split("\n"))
             print(*lines, sep="\n    ", file=sys.stderr)
         else:
             plain(message, category, filename, lineno, *rest, **more)
@@ -106,12 +105,11 @@ def main() -> None:
     try:
         status = app(standalone_mode=False, prog_name="phasefusion")
     except PhaseFusionError as error:
-        _fail(as_typed(str(error), _invoked()))
+        _fail(as_typed(error, _invoked()))
     except _UsageError as error:
         _fail_usage(error)
     except Warning as error:  # PYTHONWARNINGS=error, or python -W error
-        said = as_typed(str(error), _invoked())
-        _fail(f"{said}; {type(error).__name__} was to be an error")
+        _fail(f"{error}; {type(error).__name__} was to be an error")
     except (typer.Abort, KeyboardInterrupt):
         print("phasefusion: stopped", file=sys.stderr)
         sys.exit(_INTERRUPTED)

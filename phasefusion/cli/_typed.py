@@ -2,84 +2,47 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
-#: Texts in quotes, which are somebody else's.
-_QUOTED = r"""(?<!\w)(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""
-#: The value of an argument; what goes on like the path of a file is none.
-_VALUE = (
-    r"""(?:"([^"]*)"|'([^']*)'"""
-    r"""|([^\s,;:()'"/]+?(?:/\d+)?)(?=$|[\s;:()]|[.,](?:\s|$)))"""
-)
+from phasefusion._wording import Argument
+from phasefusion.errors import PhaseFusionError
 
 
-def as_typed(message: str, command: Any) -> str:
-    """Write arguments of Python as the options of a command that stand for them.
+def as_typed(error: PhaseFusionError, command: Any) -> str:
+    """Return the message of an error, its arguments as the options that they are.
 
-    Errors and warnings speak of ``budget=0`` and ``on_error="mark"``, which whoever
-    called a function has written; at a command it was ``--budget 0``, and will be
-    ``--on-error mark``. Paths and texts in quotes stay as they are.
+    Whoever called a function has written ``budget=0``; at a command it was
+    ``--budget 0``. The rest of a message, such as a path, stays as it is.
 
     Parameters
     ----------
-    message : str
+    error : PhaseFusionError
     command : command of Typer
         What was called: its options are looked for.
 
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> option = SimpleNamespace(name="on_error", opts=["--on-error"])
+    >>> option = SimpleNamespace(name="n_orders", opts=["--n-orders"])
     >>> command = SimpleNamespace(params=[option])
-    >>> as_typed('kept with on_error="mark"; on_error is None', command)
-    'kept with --on-error mark; on_error is None'
-    >>> as_typed("on_error is None", command)
-    '--on-error is None'
+    >>> error = PhaseFusionError(Argument.of("n_orders", 0), " in n_orders=0/run.json")
+    >>> as_typed(error, command)
+    '--n-orders 0 in n_orders=0/run.json'
     """
     options = {
-        param.name: param
+        param.name: name
         for param in getattr(command, "params", ())
-        if _long(param.opts)
+        for name in param.opts
+        if name.startswith("--")
     }
-    if not options:
-        return message
 
-    def typed(found: re.Match[str]) -> str:
-        name, *values = found.groups()
-        if name is None:
-            return found[0]
-        return _option(options[name], next(filter(None, values), "")) or found[0]
+    def typed(part: object) -> str:
+        if not isinstance(part, Argument) or part.name not in options:
+            return str(part)
+        return f"{options[part.name]} {part.typed}".rstrip()
 
-    names = "|".join(map(re.escape, options))
-    message = re.sub(rf"{_QUOTED}|(?<![^\s(])({names})={_VALUE}", typed, message)
-    return re.sub(
-        rf"^({names})(?= (?:must|is|has|needs)\b)",
-        lambda found: _long(options[found[1]].opts),
-        message,
-    )
-
-
-def _long(names: Sequence[str]) -> str:
-    return next((name for name in names if name.startswith("--")), "")
-
-
-def _option(param: Any, value: str) -> str:
-    """Write an option with its value, which flags have not; empty where none says it.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> both = {"opts": ["--keep"], "secondary_opts": ["--no-keep"]}
-    >>> flag = SimpleNamespace(is_flag=True, **both)
-    >>> _option(flag, "True"), _option(flag, "False")
-    ('--keep', '--no-keep')
-    """
-    long = _long(param.opts)
-    if not getattr(param, "is_flag", False):
-        return f"{long} {value}".rstrip()
-    return {"True": long, "False": _long(param.secondary_opts)}.get(value, "")
+    return "".join(map(typed, error.args))
 
 
 def empty_word(words: Sequence[str]) -> str | None:

@@ -260,7 +260,8 @@ def interval(
         float | None, typer.Option(min=0, max=100, help="Percent: accuracy, flips.")
     ] = None,
     half_width: Annotated[
-        float | None, typer.Option(help="To either side: points of the rate.")
+        float | None,
+        typer.Option(help="To either side: of the rate, in percent."),
     ] = None,
     n: Size = None,
     method: Annotated[
@@ -307,7 +308,8 @@ def interval(
     }
     made: Plan
     if half_width is None:
-        made = planning.interval_width(int(n or 0), **common)
+        assert n is not None
+        made = planning.interval_width(n, **common)
     else:
         wide = fraction_of_percent("--half-width", half_width, most=50, closed=False)
         made = planning.interval_items(half_width=wide, **common)
@@ -329,7 +331,8 @@ def floor(
         float | None, typer.Option(help="Percent: the flips that are compared with it.")
     ] = None,
     ratio: Annotated[
-        float | None, typer.Option(help="How many floors the flip rate must be.")
+        float | None,
+        typer.Option(help="How many floors the flip rate must be."),
     ] = None,
     n: Annotated[
         int | None, typer.Option("--n", min=1, help="Items: run twice.")
@@ -373,7 +376,8 @@ def auroc(
         float | None, typer.Option(help="Percent of items that flip.")
     ] = None,
     half_width: Annotated[
-        float | None, typer.Option(help="To either side: units of the AUROC.")
+        float | None,
+        typer.Option(help="To either side: of the AUROC, a fraction."),
     ] = None,
     n: Size = None,
     level: Level = 0.95,
@@ -406,7 +410,8 @@ def auroc(
     if n is not None:
         made = planning.auroc_width(n, **known)
     else:
-        made = planning.auroc_items(half_width=float(half_width or 0), **known)
+        assert half_width is not None
+        made = planning.auroc_items(half_width=half_width, **known)
     print_plans({"auroc": made}, as_json)
 
 

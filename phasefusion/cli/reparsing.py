@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from phasefusion._wording import by_number, counted
 from phasefusion.cli.application import JsonFlag, examples
 from phasefusion.cli.questions import (
     DatasetName,
@@ -51,8 +52,10 @@ def reparse(
         print(json.dumps(made.to_dict()))
         return
     print(
-        f"{made.generated} of {made.passes} passes have a text; {made.changed} answers "
-        "are other ones now"
+        f"{made.generated} of {counted(made.passes, 'pass', 'passes')} "
+        f"{by_number(made.generated, 'has', 'have')} a text; "
+        f"{counted(made.changed, 'answer')} "
+        f"{by_number(made.changed, 'is another one', 'are other ones')} now"
     )
     for move, n in made.moves.items():
         print(f"  {move}: {n}")

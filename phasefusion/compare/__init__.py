@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from phasefusion._paths import path_of
 from phasefusion._results import Result, plain_text
 from phasefusion._whole import replace_text
-from phasefusion._wording import by_number, counted, unwritten
+from phasefusion._wording import Argument, by_number, counted, unwritten
 from phasefusion.compare._causes import (
     CAUSES,
     MEANING,
@@ -239,7 +240,7 @@ class Comparison:
         RecordError
             If it cannot be written.
         """
-        path = Path(path)
+        path = path_of("path", path, "the file to write")
         names = [field.name for field in dataclasses.fields(ItemDifference)]
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -333,7 +334,7 @@ def compare(
     check_choice(unparsed, _UNPARSED, "unparsed")
     fraction_in(margin, "margin")
     if not 0.0 < alpha < 0.5:
-        raise StatisticsError(f"alpha must be in (0, 0.5), it is {alpha}")
+        raise StatisticsError(Argument("alpha"), f" must be in (0, 0.5), it is {alpha}")
     first = load(a, arm, answer, name="A")
     second = load(b, against or arm, answer, name="B", other=first.arm)
     common = [key for key in first.items if key in second.items]

@@ -84,7 +84,7 @@ def _identical(a: Side, b: Side, pairs: Sequence[tuple[Given, Given]]) -> Iterat
 
 
 def _all(n: int) -> str:
-    return "the one item" if n == 1 else f"all {n} items"
+    return by_number(n, "the one item", f"all {n} items")
 
 
 def _have(n: int) -> str:

@@ -12,6 +12,7 @@ from phasefusion._sources.findings import Findings
 from phasefusion._sources.golds import Golds, golden
 from phasefusion._sources.model import Question, RawQuestion
 from phasefusion._sources.questions import resolve
+from phasefusion._wording import Argument
 from phasefusion.answers import LETTERS
 from phasefusion.datasets._drafts import Draft, LeftOut, Row
 from phasefusion.datasets._forms import FORMS
@@ -31,6 +32,7 @@ from phasefusion.errors import DatasetError
 from phasefusion.importers.golds import read_gold
 from phasefusion.scoring.letters import misplaced
 
+_LEAVE_OUT = Argument("missing_videos", '"leave-out"', "leave-out")
 #: How a question may state its options.
 OPTION_FORMS = (
     "give options as a list of 2 to 26 texts (in CSV as JSON), or in fields A, B, C, "
@@ -258,14 +260,18 @@ class Reader:
                 f"{self._gone('videos', shown, 'missing video')}. "
                 f"Names with {', '.join(VIDEO_SUFFIXES[:3])} and the like were looked "
                 "for at any depth. Give the folder of the videos (videos=, --videos), "
-                'or leave these questions out (missing_videos="leave-out")'
+                "or leave these questions out (",
+                _LEAVE_OUT,
+                ")",
             )
         names = tuple(self._subtitles.missing)
         if names and self._settings.name == "plain":
             raise DatasetError(
                 f"{self._gone('subtitle files', names, 'missing subtitles')}. Correct "
                 "their names, give their folder (subtitles=, --subtitles), or leave "
-                'these questions out (missing_videos="leave-out")'
+                "these questions out (",
+                _LEAVE_OUT,
+                ")",
             )
 
     def _gone(self, what: str, names: Sequence[str], kind: str) -> str:

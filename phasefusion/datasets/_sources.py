@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from phasefusion._file_hash import file_sha256
 from phasefusion._install import remedy
+from phasefusion._paths import path_of
 from phasefusion._sources.files import read_json, read_jsonl, read_table
 from phasefusion._wording import encodable
 from phasefusion.errors import BackendUnavailableError, DatasetError
@@ -79,7 +80,7 @@ def read_sources(source: Rows, *, lenient: bool = False) -> list[Source]:
         If there is no such file.
     """
     if isinstance(source, str | Path):
-        path = Path(source)
+        path = path_of("source", source, "a question file, or a folder of them")
         paths = _files_of(path) if path.is_dir() else [path]
         return [_read(one, lenient) for one in paths]
     if isinstance(source, Mapping):

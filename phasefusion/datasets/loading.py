@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from phasefusion._checks import warn
+from phasefusion._paths import path_of
 from phasefusion.datasets.item import Item
 from phasefusion.datasets.report import Dataset, DatasetReport
 from phasefusion.errors import DatasetError, DatasetWarning, OptionWarning
@@ -262,7 +263,7 @@ def read(
     settings = Settings(
         name=wanted,
         videos=_folder(videos, source),
-        subtitles=None if subtitles is None else _existing(Path(subtitles)),
+        subtitles=None if subtitles is None else _existing("subtitles", subtitles),
         gold=gold,
         task=task,
         version=version,
@@ -336,14 +337,15 @@ def _letters(name: str) -> str:
 def _folder(videos: str | Path | None, source: Rows) -> Path:
     """Folder to look for videos in."""
     if videos is not None:
-        return _existing(Path(videos))
+        return _existing("videos", videos)
     if isinstance(source, str | Path):
         path = Path(source)
         return (path if path.is_dir() else path.parent).resolve()
     return Path().resolve()
 
 
-def _existing(folder: Path) -> Path:
+def _existing(name: str, given: str | Path) -> Path:
+    folder = path_of(name, given, f"a folder of {name}")
     if not folder.is_dir():
         raise DatasetError(f"{folder}: is no folder; name one that is there")
     return folder.resolve()

@@ -16,7 +16,7 @@ from phasefusion import errors
 from phasefusion._checks import warn
 from phasefusion._runner import Runner
 from phasefusion._versions import versions
-from phasefusion._wording import by_number, counted
+from phasefusion._wording import by_number, counted, item_name
 from phasefusion.datasets import Item
 from phasefusion.engine.scheduling import Lease, Poison, Scheduler
 from phasefusion.engine.scorers import Prepared
@@ -507,11 +507,12 @@ class _Run:
         """Warn of what was given up."""
         numbers = [int(part) for found in self.core.poisoned for part in found.parts]
         if numbers:
-            n = len(numbers)
+            n, first = len(numbers), self.items[numbers[0]]
             warn(
                 f"{counted(n, 'question')} {by_number(n, 'was', 'were')} given up "
-                f"because workers died there, first: {_named(self.items[numbers[0]])}; "
-                "the passes are recorded as missing",
+                "because workers died there, first: "
+                f"{item_name(first.benchmark, first.question_id)}; the passes are "
+                "recorded as missing",
                 WorkerWarning,
             )
 

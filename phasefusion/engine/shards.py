@@ -16,7 +16,7 @@ from phasefusion._checks import warn
 from phasefusion._devices import LOCAL_RANKS
 from phasefusion._paths import path_of, run_path
 from phasefusion._random import fnv1a64
-from phasefusion._wording import counted
+from phasefusion._wording import Argument, by_number, counted
 from phasefusion.datasets import Item
 from phasefusion.errors import RecordError, RecordWarning, UsageError
 from phasefusion.records.appending import locked_run
@@ -101,7 +101,7 @@ class Shard:
 
         One shard of one is the whole run.
         """
-        out = Path(out)
+        out = path_of("out", out, "the folder of the run")
         if self.of == 1:
             return out
         return out.with_name(f"{out.name}.shard-{self.index}-of-{self.of}")
@@ -168,7 +168,9 @@ def as_shard(shard: Shard | str | None) -> Shard | None:
         return launched_shard(os.environ)
     found = _TEXT.fullmatch(shard)
     if found is None:
-        raise UsageError(f'shard must be such as "2/4", or "auto", not {shard!r}')
+        raise UsageError(
+            Argument("shard"), f' must be such as "2/4", or "auto", not {shard!r}'
+        )
     return Shard(int(found[1]), int(found[2]))
 
 
@@ -381,11 +383,14 @@ def _warn_of_few(out: Path) -> None:
     is_exact = run["settings"]["grid"]["short"] != "unique"  # else clips differ too
     n_few = sum(is_exact and n < most[n_options[i]] for i, n in n_passes.items())
     n_all = run["questions"]["n"]
-    if len(n_passes) < n_all or n_few:
+    n_none = n_all - len(n_passes)
+    if n_none or n_few:
         warn(
-            f"{out}: {n_all - len(n_passes)} of {n_all} questions have no pass, and "
-            f"{n_few} have fewer than others. If that is no limit, run the shards to "
-            "their end, and merge them again into the same folder",
+            f"{out}: {n_none} of {counted(n_all, 'question')} "
+            f"{by_number(n_none, 'has', 'have')} no pass, and {n_few} "
+            f"{by_number(n_few, 'has', 'have')} fewer than others. If "
+            "that is no limit, run the shards to their end, and merge them again into "
+            "the same folder",
             RecordWarning,
         )
 

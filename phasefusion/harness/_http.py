@@ -248,9 +248,16 @@ def _is_nobody(error: BaseException) -> bool:
     inner = _cause(error)
     if isinstance(inner, socket.gaierror):
         return inner.errno != socket.EAI_AGAIN
-    if getattr(inner, "reason", None) == "WRONG_VERSION_NUMBER":
-        return True  # what answers speaks no TLS
+    if isinstance(inner, ssl.SSLError) and _is_no_tls(inner):
+        return True
     return isinstance(inner, ConnectionRefusedError | ssl.SSLCertVerificationError)
+
+
+def _is_no_tls(error: ssl.SSLError) -> bool:
+    """Whether what answers speaks no TLS, in the words of one OpenSSL or another."""
+    said = f"{getattr(error, 'reason', '')} {error}".lower().replace("_", " ")
+    words = ("wrong version number", "record layer failure", "http request")
+    return any(word in said for word in words)
 
 
 def _retry_after_s(value: str | None) -> float | None:

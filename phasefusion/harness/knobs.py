@@ -136,7 +136,7 @@ class Knobs:
         }
         knobs = cls(**values)
         if complaint := of_no_effect(get(knobs.protocol), knobs.orders, values):
-            raise UsageError(complaint)
+            raise UsageError(*complaint)
         return knobs, rest
 
     def grid(self) -> PhaseGrid:

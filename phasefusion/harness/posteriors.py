@@ -7,19 +7,19 @@ import sqlite3
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import orjson
 from numpy.typing import ArrayLike, NDArray
 
-from phasefusion._probabilities import excess
+from phasefusion._paths import path_of
 from phasefusion._runner import one_phase
 from phasefusion._scorer_checks import check_scores
 from phasefusion.errors import RecordError, ScoringError, UsageError
 from phasefusion.scoring.gathering import Gathered
 from phasefusion.scoring.generation import GeneratedAnswers
-from phasefusion.scoring.protocol import OptionScores, check_orders
+from phasefusion.scoring.protocol import Kind, OptionScores, check_orders
 from phasefusion.scoring.times import frame_times
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CachedScorer", "PosteriorCache", "cache_identity"]
 
-#: Raised when what a key holds, or how, changes.
-_FORMAT = 2
+#: Of the passes: another one whenever what a key or a row holds, or how, changes.
+_TABLE = "passes_3"
 _TIMEOUT_S = 60.0
 #: What a scorer's description says of the contents of its model, under one of these.
 _CONTENTS = ("sha256", "revision", "content")
@@ -71,6 +71,27 @@ def cache_identity(
     return known | {"harness": [harness.get("name"), harness.get("version")]}
 
 
+class KeptPass(NamedTuple):
+    """What is kept of a pass.
+
+    Attributes
+    ----------
+    logprobs : ndarray, shape (K,), float64
+        In content space.
+    mass : float
+    note : str
+    kind : {"letter", "text", "text-normalised"}
+    is_bounded : bool
+        Whether an option was entered with the most that it can have.
+    """
+
+    logprobs: NDArray[np.float64]
+    mass: float
+    note: str
+    kind: Kind
+    is_bounded: bool
+
+
 class PosteriorCache:
     """Log-probabilities of passes in one SQLite file, for threads and processes.
 
@@ -86,7 +107,7 @@ class PosteriorCache:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = path_of("path", path, "the file of the cache")
         self._lock = threading.Lock()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,8 +116,8 @@ class PosteriorCache:
             )
             self._run("PRAGMA journal_mode=WAL")
             self._run(
-                "CREATE TABLE IF NOT EXISTS passes "
-                "(key TEXT PRIMARY KEY, logprobs BLOB, mass REAL, note TEXT)"
+                f"CREATE TABLE IF NOT EXISTS {_TABLE} (key TEXT PRIMARY KEY, "
+                "logprobs BLOB, mass REAL, note TEXT, kind TEXT, is_bounded INTEGER)"
             )
         except (OSError, sqlite3.Error) as error:
             raise RecordError(
@@ -108,30 +129,31 @@ class PosteriorCache:
         with self._lock, self._database:
             return self._database.execute(command, values).fetchall()
 
-    def get(self, key: str) -> tuple[NDArray[np.float64], float, str] | None:
+    def get(self, key: str) -> KeptPass | None:
         """Return what was put under a key, or None."""
         try:
             rows = self._run(
-                "SELECT logprobs, mass, note FROM passes WHERE key = ?", [key]
+                "SELECT logprobs, mass, note, kind, is_bounded "
+                f"FROM {_TABLE} WHERE key = ?",
+                [key],
             )
         except sqlite3.Error as error:
             raise RecordError(f"{self.path}: {error}") from error
         if not rows:
             return None
-        data, mass, note = rows[0]
+        data, mass, note, kind, is_bounded = rows[0]
         values = np.frombuffer(data, dtype="<f8").astype(np.float64)
-        return values, float("nan") if mass is None else float(mass), note or ""
+        known = float("nan") if mass is None else float(mass)
+        return KeptPass(values, known, note, kind, bool(is_bounded))
 
-    def put(
-        self, key: str, logprobs: NDArray[np.float64], mass: float, note: str
-    ) -> None:
+    def put(self, key: str, one: KeptPass) -> None:
         """Keep a pass; the first one under a key stays."""
-        data = np.ascontiguousarray(logprobs, dtype="<f8").tobytes()
-        known = None if np.isnan(mass) else float(mass)
+        data = np.ascontiguousarray(one.logprobs, dtype="<f8").tobytes()
+        known = None if np.isnan(one.mass) else one.mass
         try:
             self._run(
-                "INSERT OR IGNORE INTO passes VALUES (?, ?, ?, ?)",
-                [key, data, known, note],
+                f"INSERT OR IGNORE INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?)",
+                [key, data, known, one.note, one.kind, one.is_bounded],
             )
         except sqlite3.Error as error:
             raise RecordError(f"{self.path}: {error}") from error
@@ -142,7 +164,7 @@ class PosteriorCache:
             self._database.close()
 
     def __len__(self) -> int:
-        return int(self._run("SELECT COUNT(*) FROM passes")[0][0])
+        return int(self._run(f"SELECT COUNT(*) FROM {_TABLE}")[0][0])
 
 
 class CachedScorer:
@@ -196,8 +218,8 @@ class CachedScorer:
         left = np.ones(shape[:2], bool)
         for s, m in np.ndindex(shape[:2]):
             found = None if clip.missing[s].any() else self._cache.get(keys[s][m])
-            if found is not None and found[0].shape == shape[2:]:
-                _enter(kept, s, m, *found)
+            if found is not None and found.logprobs.shape == shape[2:]:
+                _enter(kept, s, m, found)
                 left[s, m] = False
         if left.all():
             self._ask(clip, question, options, kept, keys, range(shape[0]), left)
@@ -227,11 +249,16 @@ class CachedScorer:
         kept.notes += [note for note in scores.notes if note not in kept.notes]
         for p, s in enumerate(phases):
             for i, m in enumerate(columns):
-                note = scores.pass_notes.get((p, i), "")
-                values, mass = scores.logprobs[p, i], float(scores.option_mass[p, i])
-                _enter(kept, s, m, values, mass, note)
+                one = KeptPass(
+                    scores.logprobs[p, i],
+                    float(scores.option_mass[p, i]),
+                    scores.pass_notes.get((p, i), ""),
+                    scores.kind,
+                    (p, i) in scores.bounded,
+                )
+                _enter(kept, s, m, one)
                 if scores.valid[p, i]:
-                    self._cache.put(keys[s][m], values, mass, note)
+                    self._cache.put(keys[s][m], one)
 
     def _key(
         self, clip: Clip, s: int, options: Sequence[str], order: Sequence[int]
@@ -239,7 +266,6 @@ class CachedScorer:
         frames = np.ascontiguousarray(clip.frames[s])
         frozen = frame_times(clip, s, "frozen")
         facts = {
-            "format": _FORMAT,
             "identity": self._identity,
             "frames": hashlib.blake2b(frames.data, digest_size=32).hexdigest(),
             "shape": frames.shape,
@@ -254,17 +280,9 @@ class CachedScorer:
         return hashlib.sha256(text).hexdigest()
 
 
-def _enter(
-    kept: Gathered,
-    s: int,
-    m: int,
-    values: NDArray[np.float64],
-    mass: float,
-    note: str,
-) -> None:
-    """Enter a pass; what it adds up to was checked when the scorer returned it."""
-    is_bounded = excess(values) is not None
-    kept.enter(s, m, values, mass, note, is_bounded=is_bounded)
+def _enter(kept: Gathered, s: int, m: int, one: KeptPass) -> None:
+    kept.kind = one.kind
+    kept.enter(s, m, one.logprobs, one.mass, one.note, is_bounded=one.is_bounded)
 
 
 def _as_scores(

@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from phasefusion._paths import path_of
 from phasefusion.answers import parse_answer
 from phasefusion.datasets import load_questions
 from phasefusion.errors import BackendUnavailableError, DatasetError, OptionError
@@ -147,7 +148,7 @@ class QuestionTask:
     """
 
     def __init__(self, root: str | Path) -> None:
-        self._root = Path(root)
+        self._root = path_of("root", root, "a folder")
 
     def doc_to_visual(self, doc: Mapping[str, Any]) -> list[Any]:
         """Return the path of the video, and its bounds where it has some."""
@@ -233,7 +234,7 @@ def tasks_dir(
         )
     for order in orders:
         view_order(order, 2)
-    folder = Path(folder).resolve()
+    folder = path_of("folder", folder, "a folder").resolve()
     folder.mkdir(parents=True, exist_ok=True)
     code = ['"""Written by phasefusion.tasks_dir."""', ""]
     code += [

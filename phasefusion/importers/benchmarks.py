@@ -42,6 +42,7 @@ from phasefusion._sources.shapes import (
     tempcompass_kind,
     tempcompass_rows,
 )
+from phasefusion._wording import by_number, counted
 from phasefusion.errors import DatasetError
 
 
@@ -50,7 +51,10 @@ def _repair_notes(document: Document) -> tuple[tuple[str, str, str], ...]:
     n = len(document.repairs)
     if not n:
         return ()
-    text = f"{n} commas before closing brackets were taken out: the file is no JSON"
+    text = (
+        f"{counted(n, 'comma')} before closing brackets {by_number(n, 'was', 'were')} "
+        "taken out: the file is no JSON"
+    )
     return (("repaired JSON", text, f"{document.path.name}, {document.repairs[0]}"),)
 
 

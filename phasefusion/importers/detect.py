@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from phasefusion._paths import path_of
 from phasefusion._results import Result
 from phasefusion._sources.files import Table, read_json, read_jsonl, read_table
 from phasefusion._sources.model import Reading, Settings
@@ -110,7 +111,7 @@ def detect_format(path: str | Path, *, lenient: bool = False) -> Detected:
     FileNotFoundError
         If it is not there.
     """
-    path = Path(path)
+    path = path_of("path", path, "a file of results")
     suffix = path.suffix.lower()
     found: Detected | None
     if suffix == ".jsonl":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from phasefusion._file_hash import file_sha256
+from phasefusion._paths import path_of
 from phasefusion._results import Result
 from phasefusion._sources.files import TABLES, read_table
 from phasefusion._sources.findings import Findings
@@ -116,7 +117,7 @@ def read_questions(
     """
     settings = Settings(benchmark, version, dict(mapping or {}), lenient=lenient)
     findings = Findings()
-    path = Path(path)
+    path = path_of("path", path, "a file of questions")
     detected = format_of(path, format, settings)
     reading = READERS[detected.format][0](path, settings)
     _take_notes([reading], findings)
@@ -196,7 +197,8 @@ def import_run(
     FileNotFoundError
         If a file is not there.
     """
-    paths = _paths(files, arms)
+    paths, out = _paths(files, arms), path_of("out", out, "a run folder")
+    gold = None if gold is None else path_of("gold", gold, "a file of answers")
     settings = Settings(
         benchmark, version, dict(mapping or {}), n_options, lenient, strict
     )
@@ -210,7 +212,7 @@ def import_run(
     _take_notes(readings, findings)
     reference = None
     if questions is not None:
-        questions = docs_path(Path(questions))
+        questions = docs_path(path_of("questions", questions, "a file of questions"))
         readings, reference = _joined(readings, detected, questions, settings, findings)
     answers = _named_arms(paths, readings, arms)
     if not answers:
@@ -221,7 +223,11 @@ def import_run(
     own = gather(raw for one in readings for raw in one.questions)
     raws = with_reference(own, reference, findings)
     if gold is not None:
-        raws = with_gold(raws, read_gold(Path(gold), settings), findings)
+        raws = with_gold(
+            raws,
+            read_gold(gold, settings),
+            findings,
+        )
     resolved = _resolve(raws, settings, findings)
     resolved = count_options(resolved, raws, answers, findings)
     if gold is None:
@@ -250,7 +256,7 @@ def import_run(
         writer.append(
             one.record for one in made if pass_key(one.record) not in writer.done
         )
-    return Imported(Path(out), result)
+    return Imported(out, result)
 
 
 def _files(
@@ -270,8 +276,9 @@ def _remedy(path: Path) -> str:
 
 
 def _paths(files: str | Path | Sequence[str | Path], arms: Sequence[str]) -> list[Path]:
-    given = [files] if isinstance(files, str | Path) else list(files)
-    paths = [Path(one) for one in given]
+    is_one = isinstance(files, str | Path) or not isinstance(files, Iterable)
+    given: Any = [files] if is_one else files
+    paths = [path_of("files", one, "a file of results") for one in given]
     if not paths:
         raise DatasetError("no file was given; there is nothing to import")
     if arms and len(arms) != len(paths):

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion._measures import LABELS, MEASURES, Measure
+from phasefusion._paths import path_of
 from phasefusion._results import Result, plain_text
-from phasefusion._wording import by_number, counted, unwritten
+from phasefusion._wording import Argument, by_number, counted, unwritten
 from phasefusion.errors import RecordError, StatisticsError, UsageError
 from phasefusion.monitor._history import VIDEOS, Batch, other_files
 from phasefusion.records import _json, differences
@@ -186,7 +187,11 @@ class Watch:
         from phasefusion.monitor._prometheus import write
 
         try:
-            return write(self, Path(path), name or Path(self.path).stem)
+            return write(
+                self,
+                path_of("path", path, "the file to write"),
+                name or Path(self.path).stem,
+            )
         except OSError as error:
             raise RecordError(unwritten(path, error)) from error
 
@@ -210,7 +215,7 @@ class Watch:
         from phasefusion.monitor._page import write_html
 
         try:
-            return write_html(self, Path(path))
+            return write_html(self, path_of("path", path, "the file to write"))
         except OSError as error:
             raise RecordError(unwritten(path, error)) from error
 
@@ -246,9 +251,9 @@ def watch(
 ) -> Watch:
     """Lay charts over batches in the order of time; see `phasefusion.monitor.show`."""
     if baseline < 1:
-        raise UsageError(f"baseline must be >= 1, it is {baseline}")
+        raise UsageError(Argument("baseline"), f" must be >= 1, it is {baseline}")
     if not 1.0 < every < math.inf:
-        raise UsageError(f"every must be > 1, it is {every}")
+        raise UsageError(Argument("every"), f" must be > 1, it is {every}")
     first = batches[:baseline]
     same = len(first) > 1 and len({batch.items_sha256 for batch in first}) == 1
     if same and baseline < FEWEST:

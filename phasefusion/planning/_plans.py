@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from phasefusion._wording import counted
+from phasefusion._wording import Argument, counted
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import half_up
 from phasefusion.stats._numbers import fraction_in
@@ -51,11 +51,13 @@ class Design:
     def __post_init__(self) -> None:
         if not 0.0 < self.design_effect < math.inf:
             raise StatisticsError(
-                f"design_effect must be > 0 and finite, it is {self.design_effect}"
+                Argument("design_effect"),
+                f" must be > 0 and finite, it is {self.design_effect}",
             )
         if not 1.0 <= self.cluster_size < math.inf:
             raise StatisticsError(
-                f"cluster_size must be >= 1 and finite, it is {self.cluster_size}"
+                Argument("cluster_size"),
+                f" must be >= 1 and finite, it is {self.cluster_size}",
             )
 
     @classmethod
@@ -83,7 +85,7 @@ class Design:
            International Journal of Epidemiology 35 (2006).
         """
         if not -1.0 <= icc <= 1.0:
-            raise StatisticsError(f"icc must be in [-1, 1], it is {icc}")
+            raise StatisticsError(Argument("icc"), f" must be in [-1, 1], it is {icc}")
         if not 0.0 <= cv < math.inf:
             raise StatisticsError(f"cv must be >= 0, it is {cv}")
         return cls(1.0 + ((1.0 + cv * cv) * cluster_size - 1.0) * icc, cluster_size)
@@ -162,6 +164,15 @@ def percent_of(value: float) -> str:
     return f"{half_up(100 * value, 2)} %"
 
 
+def in_percent(value: float) -> str:
+    """Share that was given, in percent, for messages: as many digits as it has.
+
+    >>> in_percent(0.07), in_percent(0.0001)
+    ('7 %', '0.01 %')
+    """
+    return f"{100 * value:.6g} %"
+
+
 def items_of(n: int, design: Design) -> str:
     """Say how many items, and in how many clusters when they come in clusters."""
     if design.cluster_size == 1.0:
@@ -182,7 +193,9 @@ def design_rows(design: Design) -> list[tuple[str, str]]:
 def check_sample(n: int, design: Design) -> None:
     """Refuse a sample without a standard error."""
     if isinstance(n, bool) or not isinstance(n, int) or not 2 <= n <= MOST_ITEMS:
-        raise StatisticsError(f"n must be a whole number in 2..{MOST_ITEMS}, it is {n}")
+        raise StatisticsError(
+            Argument("n"), f" must be a whole number in 2..{MOST_ITEMS}, it is {n}"
+        )
     if design.df(n) < 1:
         raise StatisticsError(
             f"{n} items in clusters of {design.cluster_size:g} are fewer than two "
@@ -195,9 +208,10 @@ def check_discordance(discordance: float, difference: float) -> None:
     fraction_in(discordance, "discordance", closed=True)
     if not abs(difference) <= discordance or discordance == 0.0:
         raise StatisticsError(
-            f"discordance is {discordance:g} and difference {difference:g}: items that "
-            "only one arm answers right are at least as many as the difference, and "
-            "more than none"
+            Argument("discordance"),
+            f" is {in_percent(discordance)} and difference "
+            f"{in_percent(difference)}: items that only one arm answers right are at "
+            "least as many as the difference, and more than none",
         )
 
 
@@ -206,7 +220,7 @@ def check_target(power: float, alpha: float) -> None:
     fraction_in(power, "power")
     if power <= alpha:
         raise StatisticsError(
-            f"power must be above alpha, they are {power:g} and {alpha:g}"
+            Argument("power"), f" must be above alpha, they are {power:g} and {alpha:g}"
         )
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._wording import Argument
 from phasefusion.errors import StatisticsError
 from phasefusion.planning._binomial import pmf_range
 from phasefusion.planning._plans import (
@@ -20,6 +21,7 @@ from phasefusion.planning._plans import (
     check_sample,
     check_target,
     design_rows,
+    in_percent,
     items_of,
     percent_of,
     points,
@@ -282,8 +284,10 @@ def discordance_of(first: float, second: float, both: float | None = None) -> fl
     least, most = max(0.0, first + second - 1.0), min(first, second)
     if not least - 1e-12 <= shared <= most + 1e-12:
         raise StatisticsError(
-            f"both is {shared:g}; with shares of {first:g} and {second:g} it is in "
-            f"[{least:g}, {most:g}]"
+            Argument("both"),
+            f" is {in_percent(shared)}; with shares of {in_percent(first)} "
+            f"and {in_percent(second)} it is from {in_percent(least)} to "
+            f"{in_percent(most)}",
         )
     return max(first + second - 2.0 * shared, abs(first - second))
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._wording import Argument
 from phasefusion.errors import StatisticsError
 from phasefusion.planning._binomial import pmf_range
 from phasefusion.planning._plans import (
@@ -21,6 +22,7 @@ from phasefusion.planning._plans import (
     check_sample,
     check_target,
     design_rows,
+    in_percent,
     items_of,
     percent_of,
     points,
@@ -216,8 +218,9 @@ def tost_items(
     check_target(power, alpha)
     if abs(difference) >= margin:
         raise StatisticsError(
-            f"no sample certifies a margin of {margin:g} when the true difference is "
-            f"{difference:g}; the difference must be inside the margin"
+            f"no sample certifies a margin of {in_percent(margin)} when the true "
+            f"difference is {in_percent(difference)}; the difference must be inside "
+            "the margin"
         )
 
     def reaches(n: int) -> bool:
@@ -281,7 +284,7 @@ def tost_margin(
 def _check(margin: float, discordance: float, difference: float, alpha: float) -> None:
     fraction_in(margin, "margin")
     if not 0.0 < alpha < 0.5:
-        raise StatisticsError(f"alpha must be in (0, 0.5), it is {alpha}")
+        raise StatisticsError(Argument("alpha"), f" must be in (0, 0.5), it is {alpha}")
     check_discordance(discordance, difference)
 
 

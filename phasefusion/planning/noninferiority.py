@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from phasefusion._wording import Argument
 from phasefusion.errors import StatisticsError
 from phasefusion.planning._plans import (
     INDEPENDENT,
@@ -179,7 +180,7 @@ def _check(margin: float, sd: float, alpha: float) -> None:
     if not 0.0 < sd < math.inf:
         raise StatisticsError(f"sd must be > 0 and finite, it is {sd}")
     if not 0.0 < alpha < 0.5:
-        raise StatisticsError(f"alpha must be in (0, 0.5), it is {alpha}")
+        raise StatisticsError(Argument("alpha"), f" must be in (0, 0.5), it is {alpha}")
 
 
 def _power(n: int, room: float, sd: float, alpha: float, design: Design) -> float:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from phasefusion._wording import counted
+from phasefusion._wording import Argument, counted
 from phasefusion.errors import StatisticsError
 from phasefusion.planning._binomial import pmf_range
 from phasefusion.planning._plans import (
@@ -19,6 +19,7 @@ from phasefusion.planning._plans import (
     Plan,
     check_sample,
     design_rows,
+    in_percent,
     items_of,
     percent_of,
     points,
@@ -152,7 +153,9 @@ def interval_items(
     """
     _check_width(rate, method, confidence_level)
     if not 0.0 < half_width < 0.5:
-        raise StatisticsError(f"half_width must be in (0, 0.5), it is {half_width}")
+        raise StatisticsError(
+            Argument("half_width"), f" must be in (0, 0.5), it is {half_width}"
+        )
 
     def narrow(n: int) -> bool:
         if design.df(n) < 1 or design.effective(n) < 1:
@@ -171,8 +174,9 @@ def _check_width(rate: float, method: str, level: float) -> None:
     check_level(level)
     if method == "clustered-mean" and rate in (0.0, 1.0):
         raise StatisticsError(
-            f"rate is {rate:g}: without variance the clustered mean has no interval; "
-            "use method='wilson' or 'clopper-pearson'"
+            Argument("rate"),
+            f" is {in_percent(rate)}: without variance the clustered mean has no "
+            "interval; use the method wilson or clopper-pearson",
         )
 
 
@@ -279,7 +283,7 @@ def floor_upper(
     if flip_rate is not None:
         fraction_in(flip_rate, "flip_rate", closed=True)
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise StatisticsError(f"n must be a whole number >= 1, it is {n}")
+        raise StatisticsError(Argument("n"), f" must be a whole number >= 1, it is {n}")
     upper = proportion_upper(0, n, confidence_level)
     ratio = math.nan if flip_rate is None else flip_rate / upper
     return FloorPlan(n, upper, flip_rate, ratio, confidence_level)
@@ -322,8 +326,14 @@ def floor_items(
     if wanted is None and flip_rate is not None and ratio is not None:
         fraction_in(flip_rate, "flip_rate", closed=True)
         if not ratio > 0.0:
-            raise StatisticsError(f"ratio must be > 0, it is {ratio}")
+            raise StatisticsError(Argument("ratio"), f" must be > 0, it is {ratio}")
         wanted = flip_rate / ratio
+        if not 0.0 < wanted < 1.0:
+            raise StatisticsError(
+                Argument("flip_rate"),
+                f" is {in_percent(flip_rate)} and ratio {ratio:g}: the floor "
+                f"would be {in_percent(wanted)}; it must be above 0 %, below 100 %",
+            )
     elif wanted is None or ratio is not None:
         raise StatisticsError("give either upper, or flip_rate and ratio")
     fraction_in(wanted, "upper")

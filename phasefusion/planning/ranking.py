@@ -6,8 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from phasefusion._wording import Argument, counted
 from phasefusion.errors import StatisticsError
-from phasefusion.planning._plans import Plan, smallest_n
+from phasefusion.planning._plans import (
+    Plan,
+    in_percent,
+    smallest_n,
+)
 from phasefusion.stats import Auroc
 from phasefusion.stats._answers import half_up
 from phasefusion.stats._numbers import fraction_in
@@ -141,7 +146,9 @@ def auroc_items(
     682
     """
     if not 0.0 < half_width < 0.5:
-        raise StatisticsError(f"half_width must be in (0, 0.5), it is {half_width}")
+        raise StatisticsError(
+            Argument("half_width"), f" must be in (0, 0.5), it is {half_width}"
+        )
     value, share = _auroc_inputs(auroc, positive_share, pilot, confidence_level)
 
     def narrow(n: int) -> bool:
@@ -194,7 +201,8 @@ def _auroc_plan(
     n_negative = n - n_positive
     if n_positive < 1 or n_negative < 1:
         raise StatisticsError(
-            f"{n} items with a share of {share:g} positive ones leave a class empty"
+            f"{counted(n, 'item')} of which {in_percent(share)} are positive leave a "
+            "class empty"
         )
     if pilot is not None:
         variance = pilot.variance * (pilot.n_positive + pilot.n_negative) / n

@@ -8,9 +8,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from phasefusion._wording import counted
+from phasefusion._wording import Argument, counted
 from phasefusion.errors import StatisticsError
-from phasefusion.planning._plans import Plan, percent_of
+from phasefusion.planning._plans import (
+    Plan,
+    in_percent,
+    percent_of,
+)
 from phasefusion.stats import smallest_certifiable
 from phasefusion.stats._exact import binomial_cdf
 from phasefusion.stats._numbers import fraction_in
@@ -98,7 +102,7 @@ def risk_power(n: int, *, alpha: float, delta: float, risk: float = 0.0) -> Risk
     [-1, 2, 5, 14]
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise StatisticsError(f"n must be a whole number >= 1, it is {n}")
+        raise StatisticsError(Argument("n"), f" must be a whole number >= 1, it is {n}")
     n_min = smallest_certifiable(alpha, delta)
     fraction_in(risk, "risk", closed=True)
     return _plan(n, alpha, delta, risk, n_min, None)
@@ -139,8 +143,8 @@ def risk_items(
     fraction_in(power, "power")
     if risk >= alpha:
         raise StatisticsError(
-            f"the true risk is {risk:g}; a risk of {alpha:g} is certified only by "
-            "mistake"
+            f"the true risk is {in_percent(risk)}; a risk of "
+            f"{in_percent(alpha)} (alpha) is certified only by mistake"
         )
 
     def chances(

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from phasefusion import samplers
 from phasefusion._random import fnv1a64, splitmix64
+from phasefusion._wording import Argument
 from phasefusion.anchors.rule import AnchorRule
 from phasefusion.errors import GridError
 from phasefusion.grid import PhaseGrid
@@ -319,7 +320,8 @@ def _share(budget: int, dense: int) -> Fraction:
     share = Fraction(4 * budget**2 - budget**2, dense**2)
     if share > 1:
         raise GridError(
-            f"dense={dense} frames for some questions cannot cost what {2 * budget} "
-            f"frames for all cost: take dense > {2 * budget}"
+            Argument.of("dense", dense),
+            f" frames for some questions cannot cost what {2 * budget} frames for all "
+            f"cost: take dense > {2 * budget}",
         )
     return share

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from phasefusion import orders as option_orders
 from phasefusion._results import Result, fields_html, table_html
-from phasefusion._wording import counted
+from phasefusion._wording import Argument, counted
 from phasefusion.errors import DatasetError, GridError
 from phasefusion.grid import PhaseGrid
 from phasefusion.protocols.arms import Arm, Value, build_arms
@@ -230,7 +230,7 @@ def make_plan(
     chosen = get(protocol)
     given = {"phases": phases, "n_orders": n_orders, "dense": dense}
     if complaint := of_no_effect(chosen, orders, given):
-        raise DatasetError(complaint)
+        raise DatasetError(*complaint)
     grid = PhaseGrid(
         budget, chosen.phases if phases is None else phases, origin, by=by, short=short
     )
@@ -249,7 +249,9 @@ def make_plan(
     if chosen.adapts == "orders" and orders not in (None, "identity"):
         raise DatasetError(
             f"protocol {chosen.name!r} chooses its option orders itself, one view at a "
-            f"time; orders={orders!r} cannot be given"
+            "time; ",
+            Argument.of("orders", orders),
+            " cannot be given",
         )
     n_shared = N_ORDERS if n_orders is None else n_orders
     return Plan(
@@ -274,10 +276,12 @@ def _own(
         raise DatasetError(f"protocol {protocol.name!r} has no {name}")
     is_margin = name == "threshold" and protocol.adapts == "phases"
     if is_margin and not given >= 0.0:
-        raise DatasetError(f"threshold must be a margin in nats, >= 0, not {given}")
+        raise DatasetError(
+            Argument(name), f" must be a margin in nats, >= 0, not {given}"
+        )
     if not is_margin and not 0.0 < given <= (1.0 if name == "alpha" else _BELOW_ONE):
         ends = "(0, 1]" if name == "alpha" else "(0, 1)"
-        raise DatasetError(f"{name} must be in {ends}, not {given}")
+        raise DatasetError(Argument(name), f" must be in {ends}, not {given}")
     return float(given)
 
 
@@ -302,8 +306,8 @@ def without_effect(protocol: Protocol, orders: str | None) -> dict[str, str]:
 
 def of_no_effect(
     protocol: Protocol, orders: str | None, given: Mapping[str, int | None]
-) -> str:
-    """Say which given argument contradicts the protocol or the given orders.
+) -> tuple[Argument, str] | None:
+    """Say which given argument contradicts the protocol or the given orders, if any.
 
     Those of arms and orders that a protocol lacks may stand beside it, so that one set
     of arguments is for several protocols.
@@ -312,15 +316,17 @@ def of_no_effect(
         value = given.get(name)
         refused = {"phases": value != 1, "n_orders": orders in get_args(OrdersName)}
         if value is not None and refused.get(name):
-            return f"{name}={value} has no effect: {why}; leave it out"
-    return ""
+            return Argument.of(name, value), f" has no effect: {why}; leave it out"
+    return None
 
 
 def _order_settings(
     kind: str, n_orders: int, views: int | None, seed: int
 ) -> dict[str, Any]:
     if views is not None and kind != "latin":
-        raise DatasetError(f"views={views} is the number of Latin orders, not {kind}")
+        raise DatasetError(
+            Argument.of("views", views), f" is the number of Latin orders, not {kind}"
+        )
     if kind == "shared":
         return {"kind": kind, "n": n_orders, "seed": seed}
     if views is not None:

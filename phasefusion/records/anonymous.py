@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from phasefusion._paths import PASSES, path_of, run_path
 from phasefusion._results import Result
 from phasefusion.errors import RecordError
 from phasefusion.records import _json
@@ -77,7 +78,7 @@ class Exported(Result):
 
 
 def export_anonymous(
-    source: str | Path,
+    source: Any,
     out: str | Path,
     *,
     hash_ids: bool = False,
@@ -98,7 +99,7 @@ def export_anonymous(
 
     Parameters
     ----------
-    source : str or Path
+    source : Run, str or Path
         A run folder or a pass file.
     out : str or Path
         A run folder to make, or a ``.jsonl`` file.
@@ -121,7 +122,8 @@ def export_anonymous(
         If a line is no pass, `out` is there already or cannot be written, or `salt`
         comes without `hash_ids`.
     """
-    source, out = Path(source), Path(out)
+    source = run_path("source", source, PASSES)
+    out = path_of("out", out, "a run folder, or a file of passes")
     if salt is not None and not hash_ids:
         raise RecordError("a salt is of no use unless ids are hashed")
     target = out if out.suffix == ".jsonl" else out / PASSES_FILE

@@ -153,12 +153,13 @@ class RunLock:
 
     def take_back(self) -> None:
         """Release it, and leave no file or empty folder that was not there before."""
-        with contextlib.suppress(OSError):  # what has been written there stays
-            for one in self._made if self._fd >= 0 else ():
-                if one == self._path:
-                    one.unlink()
-                else:
+        # What has been written there stays, and so does the lock of another process.
+        with contextlib.suppress(OSError):
+            for one in self._made:
+                if one != self._path:
                     one.rmdir()
+                elif self._fd >= 0:
+                    one.unlink()
         self.release()
 
 

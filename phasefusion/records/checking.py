@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from phasefusion._paths import path_of
+from phasefusion._paths import PASSES, run_path
 from phasefusion._results import Result
 from phasefusion.errors import RecordError
 from phasefusion.progress import Advance, Listener, follow
@@ -99,7 +99,7 @@ class CheckResult(Result):
 
 
 def check(
-    *paths: str | Path,
+    *paths: Any,
     limit: int = LIMIT,
     progress: bool | Listener | None = False,
 ) -> CheckResult:
@@ -115,7 +115,7 @@ def check(
 
     Parameters
     ----------
-    *paths : str or Path
+    *paths : Run, str or Path
         Run folders, or ``passes.jsonl`` files.
     limit : int, default 1000
         Findings to keep; the others are counted.
@@ -147,8 +147,7 @@ def check(
     'benchmark'
     """
     found = _Found(limit)
-    kind = "a run folder, or a file of passes"
-    there = [path_of("path", path, kind) for path in paths]
+    there = [run_path("path", path, PASSES) for path in paths]
     sizes = [_size_mb(path) for path in there]
     total = sum(sizes)
     with follow(total, 0, progress if total else False, unit="MB") as advance:
@@ -158,7 +157,7 @@ def check(
         tuple(found.kept),
         dict(sorted(found.counts.items())),
         found.n_passes,
-        tuple(map(str, paths)),
+        tuple(map(str, there)),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._paths import path_of
 from phasefusion._results import MOST_SHOWN, Result, fields_html, table_html
 from phasefusion.errors import RecordError
 from phasefusion.records import rules
@@ -155,7 +156,7 @@ def _range(values: NDArray[np.int64]) -> str:
 
 
 def read_passes(
-    folder: str | Path, *, cache: bool | str | Path = True, reader: Reader = "auto"
+    folder: Any, *, cache: bool | str | Path = True, reader: Reader = "auto"
 ) -> Passes:
     """Read every pass of a run into columns.
 
@@ -169,7 +170,7 @@ def read_passes(
 
     Parameters
     ----------
-    folder : str or Path
+    folder : Run, str or Path
         The run folder, or a ``passes.jsonl`` file itself.
     cache : bool, str or Path, default True
         Whether the columns of a large file are kept as Parquet for the next time (see
@@ -199,7 +200,9 @@ def read_passes(
         return parse(path, reader)
     from phasefusion.records import cache as store
 
-    where = None if cache is True else Path(cache)
+    where = (
+        None if cache is True else path_of("cache", cache, "True, False, or a folder")
+    )
     if where is None and path.stat().st_size < _CACHE_BYTES:
         return parse(path, reader)
     return store.load_or_parse(path, where, lambda: parse(path, reader))

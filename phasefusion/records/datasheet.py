@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from phasefusion import _markdown
 from phasefusion._file_hash import file_sha256
+from phasefusion._paths import PASSES, path_of, run_path
 from phasefusion._whole import replace_file
 from phasefusion._wording import counted, unwritten
 from phasefusion.errors import RecordError
@@ -61,7 +62,7 @@ class Datasheet:
         RecordError
             If it cannot be written.
         """
-        path = Path(path)
+        path = path_of("path", path, "the file to write")
         data = (
             _json.dumps(self.numbers, indent=True) + b"\n"
             if path.suffix == ".json"
@@ -79,12 +80,12 @@ class Datasheet:
         return self.to_markdown()
 
 
-def describe(*runs: str | Path) -> Datasheet:
+def describe(*runs: Any) -> Datasheet:
     """Describe runs: counts by benchmark, arm, phase, order and options, and origins.
 
     Parameters
     ----------
-    *runs : str or Path
+    *runs : Run, str or Path
         Run folders or pass files.
 
     Returns
@@ -98,7 +99,12 @@ def describe(*runs: str | Path) -> Datasheet:
     RecordError
         If it cannot be read.
     """
-    return Datasheet({"format": FORMAT, "runs": [_describe(Path(run)) for run in runs]})
+    return Datasheet(
+        {
+            "format": FORMAT,
+            "runs": [_describe(run_path("run", run, PASSES)) for run in runs],
+        }
+    )
 
 
 def _describe(path: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from phasefusion._paths import path_of
+from phasefusion._paths import PASSES, run_path
 from phasefusion._whole import replace_file
 from phasefusion.errors import RecordError
 from phasefusion.records import _json
@@ -68,8 +68,13 @@ def pass_key(record: Mapping[str, Any]) -> PassKey:
     )
 
 
-def read_run(folder: str | Path) -> dict[str, Any]:
+def read_run(folder: Any) -> dict[str, Any]:
     """Read ``run.json``.
+
+    Parameters
+    ----------
+    folder : Run, str or Path
+        The run folder.
 
     Raises
     ------
@@ -79,9 +84,10 @@ def read_run(folder: str | Path) -> dict[str, Any]:
         If a file is given in place of a folder, or ``run.json`` is not what this
         version writes.
     UsageError
-        If `folder` is no path.
+        If `folder` is no run and no path.
     """
-    path = path_of("folder", folder, "a run folder") / RUN_FILE
+    folder = run_path("folder", folder)
+    path = folder / RUN_FILE
     try:
         data = _json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -106,12 +112,12 @@ def read_run(folder: str | Path) -> dict[str, Any]:
     return data
 
 
-def described_run(path: str | Path) -> dict[str, Any]:
+def described_run(path: Any) -> dict[str, Any]:
     """Read ``run.json`` of a run folder or pass file, which may have none.
 
     Parameters
     ----------
-    path : str or Path
+    path : Run, str or Path
         The run folder, or a pass file. The ``passes.jsonl`` of a run folder is of that
         run.
 
@@ -127,19 +133,19 @@ def described_run(path: str | Path) -> dict[str, Any]:
     RecordError
         If ``run.json`` is there and is not what this version writes.
     """
-    path = Path(path)
+    path = run_path("path", path, PASSES)
     folder = path.parent if path.name == PASSES_FILE and path.is_file() else path
     if (folder / RUN_FILE).exists() or not passes_path(path).is_file():
         return read_run(folder)
     return {"format": FORMAT, "settings": {"protocol": RECORDED}}
 
 
-def iter_passes(folder: str | Path) -> Iterator[dict[str, Any]]:
+def iter_passes(folder: Any) -> Iterator[dict[str, Any]]:
     """Every recorded pass as a dict, unknown fields included, in file order.
 
     Parameters
     ----------
-    folder : str or Path
+    folder : Run, str or Path
         The run folder, or a ``passes.jsonl`` file itself.
 
     Raises
@@ -156,9 +162,9 @@ def iter_passes(folder: str | Path) -> Iterator[dict[str, Any]]:
     lines.warn_torn("left out")
 
 
-def passes_path(folder: str | Path) -> Path:
+def passes_path(folder: Any) -> Path:
     """Return the pass file of a run folder, or the file itself when that is given."""
-    path = path_of("folder", folder, "a run folder, or a file of passes")
+    path = run_path("folder", folder, PASSES)
     return path / PASSES_FILE if path.is_dir() else path
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from phasefusion._checks import warn
 from phasefusion._file_hash import file_sha256
-from phasefusion._paths import path_of
+from phasefusion._paths import PASSES, path_of, run_path
 from phasefusion._results import Result
 from phasefusion._wording import by_number, counted, item_name
 from phasefusion.errors import RecordError, RecordWarning
@@ -108,7 +108,7 @@ class Merged(Result):
 
 
 def merge(
-    sources: Sequence[str | Path],
+    sources: Sequence[Any],
     out: str | Path,
     *,
     keep: Keep | None = None,
@@ -125,7 +125,7 @@ def merge(
 
     Parameters
     ----------
-    sources : sequence of str or Path
+    sources : sequence of Run, str or Path
         Two or more run folders or pass files.
     out : str or Path
         A run folder to make, or a ``.jsonl`` file.
@@ -153,9 +153,8 @@ def merge(
     RecordWarning
         If there are passes of different files under the id of one video.
     """
-    kind = "a run folder, or a file of passes"
-    paths = [path_of("source", source, kind) for source in sources]
-    out = path_of("out", out, kind)
+    paths = [run_path("source", source, PASSES) for source in sources]
+    out = path_of("out", out, "a run folder, or a file of passes")
     if len(paths) < 2:
         raise RecordError("there is nothing to merge: give two or more runs")
     target = out if out.suffix == ".jsonl" else out / PASSES_FILE

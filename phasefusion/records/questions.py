@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from phasefusion.errors import PhaseFusionError
+from phasefusion.errors import PhaseFusionError, RecordError
 
 if TYPE_CHECKING:
     from phasefusion.datasets import Item
@@ -26,11 +26,27 @@ class QuestionTexts:
         What is amiss; empty when nothing is.
     is_lost : bool
         Whether the run names a file that cannot be read where it is now.
+    changed : frozenset of (str, str)
+        Questions that say another thing than when the run scored them.
     """
 
     items: Mapping[tuple[str, str], Item] = field(default_factory=dict)
     note: str = ""
     is_lost: bool = False
+    changed: frozenset[tuple[str, str]] = frozenset()
+
+    def required(self, run: Path) -> QuestionTexts:
+        """Return these, which what is done with a run cannot do without.
+
+        Raises
+        ------
+        RecordError
+            If there are none.
+        """
+        if self.items:
+            return self
+        why = self.note or "the question file is empty"
+        raise RecordError(f"{run}: {why}; {NAME_IT}")
 
 
 #: What to do where the question file of a run is not found.
@@ -75,7 +91,7 @@ def _places(run: Mapping[str, Any], folder: Path | None) -> Iterator[Path]:
 
 def find_questions(
     run: Mapping[str, Any],
-    path: str | Path | None = None,
+    given: Any = None,
     *,
     folder: Path | None = None,
 ) -> QuestionTexts:
@@ -85,19 +101,21 @@ def find_questions(
     ----------
     run : mapping
         ``run.json``.
-    path : str or Path, optional
+    given : str, Path or sequence of Item, optional
     folder : Path, optional
         Of the run, from which the file is found when both were moved together.
 
     Raises
     ------
     FileNotFoundError, DatasetError
-        If `path` is given and cannot be read.
+        If a file is given and cannot be read.
     """
     from phasefusion.datasets import load_questions
 
-    if path is not None:
-        return _by_id(load_questions(path, check_videos=False), run)
+    if given is not None:
+        is_items = isinstance(given, Iterable) and not isinstance(given, str)
+        items = given if is_items else load_questions(given, check_videos=False)
+        return _by_id(items, run)
     if not run.get("questions", {}).get("file"):
         return QuestionTexts(note="The run names no question file")
     found, absent, reason = None, [], ""
@@ -123,18 +141,19 @@ def find_questions(
     )
 
 
-def _by_id(items: list[Item], run: Mapping[str, Any]) -> QuestionTexts:
+def _by_id(items: Iterable[Item], run: Mapping[str, Any]) -> QuestionTexts:
     """Take the questions that say what they said when the run scored them."""
     from phasefusion.datasets.item import item_hash
 
     hashes = run.get("questions", {}).get("items") or {}
-    found, n_changed = {}, 0
+    found, changed = {}, set()
     for one in items:
+        key = one.benchmark, one.question_id
         known = hashes.get(one.benchmark, {}).get(one.question_id)
         if known is not None and known != item_hash(one):
-            n_changed += 1
+            changed.add(key)
         else:
-            found[one.benchmark, one.question_id] = one
+            found[key] = one
     note = "Questions of the file that are others than those that were scored: "
-    note = f"{note}{n_changed}" if n_changed else ""
-    return QuestionTexts(found, note)
+    note = f"{note}{len(changed)}" if changed else ""
+    return QuestionTexts(found, note, changed=frozenset(changed))

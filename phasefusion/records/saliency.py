@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from phasefusion._paths import path_of, run_path
 from phasefusion._wording import counted
 from phasefusion.errors import RecordError
 from phasefusion.records.appending import Appender, lock
@@ -45,7 +46,7 @@ def saliency_key(row: Mapping[str, Any]) -> SaliencyKey:
     )
 
 
-def read_saliency(folder: str | Path) -> list[dict[str, Any]]:
+def read_saliency(folder: Any) -> list[dict[str, Any]]:
     """Read the lines of a run; none where it has no such file.
 
     Of lines about the same phases of the same question by the same method, the last
@@ -57,7 +58,7 @@ def read_saliency(folder: str | Path) -> list[dict[str, Any]]:
         Naming the line that is none. A last line that a crash has torn is left out with
         a RecordWarning.
     """
-    path = Path(folder) / SALIENCY_FILE
+    path = run_path("folder", folder) / SALIENCY_FILE
     if not path.exists():
         return []
     lines = PassLines(path)
@@ -122,7 +123,7 @@ class SaliencyWriter(Appender):
     """
 
     def __init__(self, folder: str | Path) -> None:
-        super().__init__(Path(folder) / SALIENCY_FILE)
+        super().__init__(path_of("folder", folder, "a run folder") / SALIENCY_FILE)
         self.done: set[SaliencyKey] = set()
         try:
             self._open_alone()

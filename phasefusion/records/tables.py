@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 from phasefusion._install import remedy
+from phasefusion._paths import PASSES, path_of, run_path
 from phasefusion._wording import unwritten
 from phasefusion.errors import BackendUnavailableError, RecordError
 from phasefusion.records import _json, rules
@@ -150,7 +151,7 @@ def replacing(path: Path, called: Path | None = None) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)
 
 
-def convert(source: str | Path, out: str | Path) -> int:
+def convert(source: Any, out: str | Path) -> int:
     """Write all passes of a run as one table.
 
     Every field is kept. Parquet and Arrow hold lists as lists, fields that are not of
@@ -159,7 +160,7 @@ def convert(source: str | Path, out: str | Path) -> int:
 
     Parameters
     ----------
-    source : str or Path
+    source : Run, str or Path
         A run folder, or a ``.jsonl``, ``.parquet`` or ``.arrow`` file of passes.
     out : str or Path
         The file to write; its ending says how: ``.parquet``, ``.arrow``, ``.csv``,
@@ -179,7 +180,8 @@ def convert(source: str | Path, out: str | Path) -> int:
     BackendUnavailableError
         If PyArrow is needed and not installed.
     """
-    source, out = Path(source), Path(out)
+    source = run_path("source", source, PASSES)
+    out = path_of("out", out, "the file to write")
     if out.suffix not in FORMATS:
         raise RecordError(f"{out}: end its name in one of {', '.join(FORMATS)}")
     if out.exists() and out.samefile(_file_of(source)):

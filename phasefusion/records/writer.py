@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from phasefusion._checks import warn
+from phasefusion._paths import path_of
 from phasefusion._wording import counted, encodable, unwritten
 from phasefusion.errors import RecordError, RecordWarning
 from phasefusion.records import _json
@@ -88,7 +89,7 @@ class RunWriter(Appender):
         *,
         fsync_every_s: float = _FSYNC_EVERY_S,
     ) -> None:
-        self.folder = Path(folder)
+        self.folder = path_of("folder", folder, "a run folder")
         super().__init__(self.folder / PASSES_FILE)
         self.done: set[PassKey] = set()
         self.n_phases: dict[tuple[Any, ...], int] = {}

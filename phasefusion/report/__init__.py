@@ -15,7 +15,7 @@ from phasefusion._install import remedy
 from phasefusion._paths import path_of, run_path
 from phasefusion._results import plain_text
 from phasefusion._whole import replace_file, replace_text
-from phasefusion._wording import counted, unwritten
+from phasefusion._wording import Argument, counted, unwritten
 from phasefusion.errors import FallbackWarning, RecordError, UsageError
 from phasefusion.records import _json as records_json
 from phasefusion.records import iter_passes, read_passes
@@ -205,7 +205,9 @@ def report(run: Any, *, against: Any = None) -> Report:
 
 def _refuse_itself(run: Any, against: Any) -> None:
     if run_path("run", run).resolve() == run_path("against", against).resolve():
-        raise UsageError("against is the run itself, of which nothing differs")
+        raise UsageError(
+            Argument("against"), " is the run itself, of which nothing differs"
+        )
 
 
 def _read(run: Any) -> tuple[dict[str, Any], Passes, dict[str, Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from phasefusion._wording import by_number
 from phasefusion.grid import PhaseGrid
 from phasefusion.records import ARMS as RECORDED
 from phasefusion.records.merging import contradictions
@@ -138,7 +139,8 @@ def _further(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _drawn_text(grid: PhaseGrid) -> str:
-    grids = "one uniform grid" if grid.phases == 1 else f"{grid.phases} uniform grids"
+    more = f"{grid.phases} uniform grids"
+    grids = by_number(grid.phases, "one uniform grid", more)
     return (
         f"Frames were taken on {grids} of {grid.budget} frames that divide the "
         f"{'frames' if grid.by == 'frames' else 'time'} of the clip equally, at an "

@@ -236,6 +236,7 @@ def _few_left(items: Mapping[str, Any]) -> str:
         return ""
     lack = by_number(lacking, "lacks one that is", "lack one or more that are")
     return (
-        f"Only {left} of {items['with_passes']} questions have every pass, and the "
-        f"comparisons of arms rest on them alone; {lacking} {lack} missing."
+        f"Only {left} of {counted(items['with_passes'], 'question')} "
+        f"{by_number(left, 'has', 'have')} every pass, and the comparisons of arms "
+        f"rest on {by_number(left, 'it', 'them')} alone; {lacking} {lack} missing."
     )

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from phasefusion._wording import by_number, counted
+from phasefusion._wording import by_number, counted, item_name
 
 #: Longest reason in a sentence.
 _MAX_REASON = 160
@@ -122,5 +122,6 @@ def incomplete_sentence(items: Mapping[str, Any]) -> str:
     return (
         f"{counted(n, 'question')} {by_number(n, 'is', 'are')} about "
         f"{counted(len(found), 'video')} of which a part is lost, {saw}: "
-        f"{found[0]['video']}: {found[0]['reason']}."
+        f"{item_name(found[0]['benchmark'], found[0]['video'])}: "
+        f"{found[0]['reason']}."
     )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion.scoring.letters import merge_repeats
-from phasefusion.scoring.protocol import OptionScores
+from phasefusion.scoring.protocol import Kind, OptionScores
 
 if TYPE_CHECKING:
     from phasefusion.video import Clip
@@ -30,7 +30,7 @@ def decoded(clip: Clip, s: int) -> tuple[bool, str]:
 
 @dataclass(slots=True)
 class Gathered:
-    """Letter scores of a question, one pass at a time; passes not entered are NaN.
+    """Scores of a question, one pass at a time; passes not entered are NaN.
 
     Attributes
     ----------
@@ -43,6 +43,7 @@ class Gathered:
     pass_notes : dict of (int, int) to str
     bounded : set of (int, int)
         Passes with an option that was entered with the most that it can have.
+    kind : {"letter", "text", "text-normalised"}
     """
 
     logprobs: NDArray[np.float64]
@@ -51,6 +52,7 @@ class Gathered:
     notes: list[str] = field(default_factory=list)
     pass_notes: dict[tuple[int, int], str] = field(default_factory=dict)
     bounded: set[tuple[int, int]] = field(default_factory=set)
+    kind: Kind = "letter"
 
     @classmethod
     def begin(cls, clip: Clip, orders: NDArray[np.int64]) -> Gathered:
@@ -110,7 +112,7 @@ class Gathered:
             values,
             self.mass,
             self.orders,
-            "letter",
+            self.kind,
             tuple(self.notes),
             self.pass_notes,
             self.bounded,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._paths import path_of
 from phasefusion._results import Result
 from phasefusion.errors import StatisticsError
 from phasefusion.fusion import fuse_items
@@ -320,4 +321,6 @@ class Corpus(Result):
         """
         from phasefusion.simulate._writing import write
 
-        return write(self, Path(folder), reruns, frames, protocol)
+        return write(
+            self, path_of("folder", folder, "a folder"), reruns, frames, protocol
+        )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from phasefusion._wording import Argument
 from phasefusion.errors import StatisticsError
 
 
@@ -105,4 +106,4 @@ def fraction_in(value: float, name: str, *, closed: bool = False) -> None:
     inside = 0.0 <= value <= 1.0 if closed else 0.0 < value < 1.0
     if not inside:
         brackets = "[0, 1]" if closed else "(0, 1)"
-        raise StatisticsError(f"{name} must be in {brackets}, it is {value}")
+        raise StatisticsError(Argument(name), f" must be in {brackets}, it is {value}")

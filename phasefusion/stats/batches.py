@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._results import Result
+from phasefusion._wording import Argument
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._numbers import finite_column, fraction_in, same_length
 from phasefusion.stats.monitoring import ControlChart, Cusum, Side
@@ -213,7 +214,9 @@ def batch_chart(
 
     x, n = _batches(values, sizes)
     if not 0.0 < width < math.inf:
-        raise StatisticsError(f"width must be > 0 and finite, it is {width}")
+        raise StatisticsError(
+            Argument("width"), f" must be > 0 and finite, it is {width}"
+        )
     t = width
     if baseline.df < _NORMAL:
         t = -float(stdtrit(baseline.df, float(ndtr(-width))))
@@ -285,7 +288,7 @@ def self_starting_cusum(
     if not k >= 0.0:
         raise StatisticsError(f"k must be >= 0, it is {k}")
     if not h > 0.0:
-        raise StatisticsError(f"h must be > 0, it is {h}")
+        raise StatisticsError(Argument("h"), f" must be > 0, it is {h}")
     mean, total = baseline.center, float(baseline.n)
     high = low = 0.0
     sums = np.zeros((2, len(x)))

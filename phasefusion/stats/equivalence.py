@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._results import Result
+from phasefusion._wording import Argument
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._numbers import clusters, finite_column, same_length, sums_by
 from phasefusion.stats.proportions import check_level
@@ -403,7 +404,7 @@ def tost(
     if not (-math.inf < lower < upper < math.inf):
         raise StatisticsError(f"margins must ascend, they are {lower} and {upper}")
     if not 0.0 < alpha < 0.5:
-        raise StatisticsError(f"alpha must be in (0, 0.5), it is {alpha}")
+        raise StatisticsError(Argument("alpha"), f" must be in (0, 0.5), it is {alpha}")
     made = clustered_mean(
         values, cluster, confidence_level=1.0 - 2.0 * alpha, limits=limits
     )

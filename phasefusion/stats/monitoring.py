@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from phasefusion._results import Result
+from phasefusion._wording import Argument
 from phasefusion.errors import StatisticsError
 from phasefusion.stats._answers import integers
 from phasefusion.stats._numbers import (
@@ -116,7 +117,7 @@ def _cusum(
     method: str,
 ) -> Cusum:
     if not h > 0.0:
-        raise StatisticsError(f"h must be > 0, it is {h}")
+        raise StatisticsError(Argument("h"), f" must be > 0, it is {h}")
     high, low, alarms = _walk(up, down, h, reset)
     side: Side = "none"
     if len(alarms):
@@ -282,7 +283,7 @@ def ewma(
     if not 0.0 < weight <= 1.0:
         raise StatisticsError(f"weight must be in (0, 1], it is {weight}")
     if not width > 0.0:
-        raise StatisticsError(f"width must be > 0, it is {width}")
+        raise StatisticsError(Argument("width"), f" must be > 0, it is {width}")
     made = np.empty_like(x)
     current = float(mean)
     for i, value in enumerate(x.tolist()):
@@ -346,10 +347,11 @@ def p_chart(
     first = len(counts) if baseline is None else baseline
     if not (1 + laney) <= first <= len(counts):
         raise StatisticsError(
-            f"baseline must be in {1 + laney}..{len(counts)}, it is {first}"
+            Argument("baseline"),
+            f" must be in {1 + laney}..{len(counts)}, it is {first}",
         )
     if not width > 0.0:
-        raise StatisticsError(f"width must be > 0, it is {width}")
+        raise StatisticsError(Argument("width"), f" must be > 0, it is {width}")
     shares = counts / sizes
     center = int(counts[:first].sum()) / int(sizes[:first].sum())
     errors = np.sqrt(center * (1.0 - center) / sizes)

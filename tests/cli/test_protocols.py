@@ -83,7 +83,7 @@ def test_dry_run_of_a_shard_is_its_cost(call, scored, tmp_path):
     ("words", "message"),
     [
         (("--shard", "5/4"), "shards count from 1 to 4"),
-        (("--shard", "half"), "shard must be such as"),
+        (("--shard", "half"), "--shard must be such as"),
         (("--shard", "1/2", "--protocol", "margin"), "which no shard knows"),
         (("--workers", "2"), "--workers goes with --engine ray"),
         (("--threads", "0"), "--threads 0 must be"),

@@ -1,13 +1,16 @@
 """Messages of the command speak of what was typed, and say what to type instead."""
 
 import json
+import pickle
 from types import SimpleNamespace
 
 import pytest
 from made_runs import made_run
 
 from phasefusion import PhaseGrid, tinyvlm
+from phasefusion._wording import Argument
 from phasefusion.cli._typed import as_typed
+from phasefusion.errors import GridError
 from phasefusion.report.card import sampling_card
 
 CLIPS = tinyvlm.questions_path().parent
@@ -144,6 +147,43 @@ def test_percents_that_are_none_are_refused_as_typed(call):
         assert said in err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("floor", "--flip-rate", 0, "--ratio", 2),
+            "--flip-rate is 0 % and ratio 2:",
+        ),
+        (("floor", "--flip-rate", 50, "--ratio", 0.4), "floor would be 125 %"),
+        (
+            ("difference", "--difference", 100, "--discordance", 20),
+            "discordance is 20 % and difference 100 %",
+        ),
+        (
+            ("equivalence", "--margin", 2, "--difference", 3, "--discordance", 20),
+            "a margin of 2 % when the true difference is 3 %",
+        ),
+        (
+            ("difference", "--rates", 20, 30, "--both", 25),
+            "both is 25 %; with shares of 20 % and 30 % it is from 0 % to 20 %",
+        ),
+        (("risk", "--risk", 30), "the true risk is 30 %; a risk of 20 % (alpha)"),
+        (
+            ("interval", "--rate", 100, "--n", 50, "--method", "clustered-mean"),
+            "rate is 100 %: without variance",
+        ),
+        (
+            ("auroc", "--auroc", 0.8, "--positive", 1, "--n", 20),
+            "20 items of which 1 % are positive leave a class empty",
+        ),
+    ],
+)
+def test_percents_of_two_options_are_said_in_percent(call, words, said):
+    code, out, err = call("plan", *words)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
 def test_nothing_is_planned_from_one_video(call, tmp_path):
     made_run(tmp_path / "run", n_items=4)
     lines = (tmp_path / "run" / "passes.jsonl").read_text().splitlines()
@@ -209,38 +249,85 @@ def test_simulated_records_are_written_once(call, tmp_path):
     assert "is recorded already; write into another folder" in err
 
 
+NAMES = ("budget=8", "budget", "seed=1", "--dense", "my seed=1")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_path_stays_as_it_is_whatever_it_is_called(call, folder, name):
+    """Also where an option of that name was given that value."""
+    words = ("questions.jsonl", "--scorer", "pixel_scorer:make", "--protocol", "quick")
+    out = folder / name
+    given = ("--limit", 1, "--seed", 1)
+    code, _, err = call("run", *words, f"--out={name}", "--budget", 3, *given)
+    assert code == 0, err
+    code, _, err = call("run", *words, f"--out={name}", "--budget", 8, *given)
+    assert code == 2
+    assert f"error: {name}: this run was made with other settings" in err
+    (out / "run.json").write_text("{")
+    code, _, err = call("report", f"./{name}")
+    assert code == 2
+    assert f"error: {name}/run.json: not JSON" in err
+
+
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("words", "said"),
     [
-        ("runs/budget=8/run.json: there is no such file", None),
-        ("budget=8/run.json: there is no such file", None),
-        ("/my budget=8/run.json: there is no such file", None),
-        ("outputs/seed=1,budget=16: this run was made with other settings", None),
-        ('answer "seed=4" cannot be used', None),
-        ("answer 'a seed=4' cannot be used", None),
-        ("clips' budget=8", "clips' --budget 8"),
-        ("grids (budget=8, seed=1) differ", "grids (--budget 8, --seed 1) differ"),
-        ("one part, shard=1/4.", "one part, --shard 1/4."),
-        ('with on_error="mark": budget=8.', "with --on-error mark: --budget 8."),
-        ("a file (strict=True)", "a file (--strict)"),
-        ("a file (strict=False)", None),
-        ("keep=False or keep=True", "--no-keep or --keep"),
-        ("strict must be", "--strict must be"),
+        (("compare", "a", "b", "--alpha", 2), "error: --alpha must be in (0, 0.5)"),
+        (("samplers", "-n", 0), "error: --frames 0 must be in 1.."),
+        (("frames", "x.mp4", "--budget", 0), "error: --budget 0 must be in 1.."),
+        (("plan", "risk", "--alpha", 2), "error: --alpha must be in (0, 1)"),
+        (
+            ("plan", "equivalence", "--discordance", 9, "--design-effect", 0),
+            "error: --design-effect must be > 0",
+        ),
+        (
+            (
+                "run",
+                "q",
+                "--dry-run",
+                "--protocol",
+                "anchored",
+                "--at",
+                1,
+                "--window",
+                3,
+            ),
+            "error: --window 3 must be in (0, 1]",
+        ),
     ],
 )
-def test_only_arguments_are_written_as_options(message, said):
-    names = ("budget", "seed", "on_error", "shard")
-    params = [_option(name) for name in names]
-    params.append(_option("strict", is_flag=True))
-    params.append(_option("keep", is_flag=True, secondary_opts=["--no-keep"]))
-    typed = as_typed(message, SimpleNamespace(params=params))
-    assert typed == (message if said is None else said)
+def test_arguments_that_cannot_be_are_said_as_options(call, words, said):
+    code, out, err = call(*words)
+    assert (code, out) == (2, "")
+    assert said in err
 
 
-def _option(name, *, is_flag=False, secondary_opts=()):
-    return SimpleNamespace(
-        name=name,
-        opts=["--" + name.replace("_", "-")],
-        secondary_opts=list(secondary_opts),
-        is_flag=is_flag,
+def test_a_path_that_is_called_like_an_option_alone(call, folder):
+    words = ("records", "simulate", "--phases", 2, "--out", "phases")
+    assert call(*words)[0] == 0
+    code, _, err = call(*words)
+    assert code == 2
+    assert "error: phases" in err
+
+
+def test_arguments_of_an_error_are_the_options_of_the_command():
+    option = SimpleNamespace(name="on_error", opts=["-e", "--on-error"])
+    command = SimpleNamespace(
+        params=[option, SimpleNamespace(name="run", opts=["run"])]
     )
+    parts = (
+        "on_error='mark': no ",
+        Argument.of("on_error", "mark"),
+        ", ",
+        Argument("on_error"),
+        ", ",
+        Argument.of("run", 1),
+        " or ",
+        Argument.of("strict", True),
+    )
+    error = pickle.loads(pickle.dumps(GridError(*parts)))
+    plain = "on_error='mark': no on_error='mark', on_error, run=1 or strict=True"
+    assert str(error) == plain
+    said = "on_error='mark': no --on-error mark, --on-error, run=1 or strict=True"
+    assert as_typed(error, command) == said
+    assert as_typed(error, SimpleNamespace()) == plain

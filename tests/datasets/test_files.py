@@ -314,3 +314,13 @@ def test_a_field_that_is_not_used_is_said_once():
     with pytest.warns(DatasetWarning) as caught:
         announce(found)
     assert "".join(str(one.message) for one in caught).count("field not used") == 1
+
+
+def test_what_a_file_looks_like_is_told_without_copying_it():
+    text = '{"a": 1}\n{"a": 2}\n{"a": 3}\n' + "x" * 2**23
+    tracemalloc.start()
+    said = files._rather(text)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "name it .jsonl" in said
+    assert most < 2**20

@@ -254,6 +254,7 @@ def test_a_question_that_kills_is_given_up_and_no_other(questions, whole, tmp_pa
     texts = [str(w.message) for w in given]
     assert len(texts) == 4
     assert "1 question was given up because workers died there" in texts[-1]
+    assert "first: questions/1-1; the passes are" in texts[-1]
 
 
 def test_a_video_that_kills_is_given_up_whole(questions, whole, tmp_path):

@@ -172,7 +172,7 @@ def test_shards_merged_before_their_end_are_merged_again(questions, tmp_path):
     passes = folders[1] / "passes.jsonl"
     lines = passes.read_bytes().splitlines(keepends=True)
     passes.write_bytes(b"".join(lines[:-1]))  # as if it had been stopped
-    with pytest.warns(RecordWarning, match=r"0 of 12 .* no pass, and 1 have fewer"):
+    with pytest.warns(RecordWarning, match=r"0 of 12 .* have no pass, and 1 has fewer"):
         merge_shards(folders, tmp_path / "run")
     evaluate(questions, PixelScorer(), out=tmp_path / "run", shard="2/3", **OPTIONS)
     assert merge_shards(folders, tmp_path / "run") == whole.n_passes

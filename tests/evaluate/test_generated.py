@@ -1,6 +1,8 @@
 """Runs of generated answers: outcomes, votes in place of fusion, answers told again."""
 
 import json
+import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -234,9 +236,32 @@ def test_questions_that_changed_are_left_alone(told_badly, questions, tmp_path):
     made = reparse(told_badly, other)
     assert made.skipped == {
         "no such question": 1,
-        "the question has another number of options": 1,
-        "the question has changed since": 1,
+        "the question has changed since": 2,
     }
+
+
+def test_another_number_of_options_is_left_alone(told_badly, questions):
+    path = told_badly / "run.json"
+    described = json.loads(path.read_text())
+    described["questions"]["items"] = {}
+    path.write_text(json.dumps(described))
+    items = load_questions(questions)
+    fewer = [replace(item, options=item.options[:3], gold=None) for item in items]
+    assert reparse(told_badly, fewer).skipped == {
+        "the question has another number of options": 14
+    }
+
+
+def test_questions_are_found_from_any_directory(questions, tmp_path, monkeypatch):
+    folder = shutil.copytree(questions.parent, tmp_path / "asked")
+    monkeypatch.chdir(folder)
+    run(questions.name, tmp_path / "run", Writes(lambda q, order, s: "A"))
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    assert reparse(tmp_path / "run").generated == 14
+    (folder / questions.name).unlink()
+    with pytest.raises(RecordError, match=r"cannot be read .* --questions FILE"):
+        reparse(tmp_path / "run")
 
 
 def test_runs_that_cannot_be_told_again(questions, tmp_path):
@@ -262,6 +287,10 @@ def test_the_command(told_badly, questions, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", words)
     main()
     assert "14 of 14 passes have a text; 0 answers" in capsys.readouterr().out
+    path = told_badly / "passes.jsonl"
+    path.write_text(path.read_text().splitlines()[0] + "\n")
+    main()
+    assert "1 of 1 pass has a text; 0 answers are" in capsys.readouterr().out
 
 
 def test_the_report_counts_what_the_file_says(told_badly):

@@ -62,7 +62,7 @@ def test_passes_say_what_is_lost_and_the_report_counts_them(questions, tmp_path)
         }
     ]
     line = "2 questions are about 1 video of which a part is lost"
-    assert f"{line}, and saw what is left: half" in report.to_markdown()
+    assert f"{line}, and saw what is left: q/half" in report.to_markdown()
     assert line in str(report).replace("\n", " ")
     assert not check(run.path).findings
 

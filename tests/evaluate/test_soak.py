@@ -29,6 +29,22 @@ def test_a_quick_soak_holds():
     assert made.stdout.endswith("9 tried, 0 failed\n")
 
 
+def test_a_table_is_of_all_parts_and_has_its_place_before_work_begins(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- soak -->\nas it was\n<!-- end of soak -->\n")
+    for words, said in (
+        (["--write", str(page), "--quick"], "give --write without --quick"),
+        (["--write", str(page), "--parts", "clocks"], "give --write without --quick"),
+        (["--write", str(tmp_path / "none.md")], "No such file"),
+        (["--write", str(BENCHMARKS / "soak.py")], "the marks <!-- soak --> and"),
+    ):
+        command = [sys.executable, str(BENCHMARKS / "soak.py"), *words]
+        made = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert made.returncode
+        assert said in made.stderr
+    assert "as it was" in page.read_text()
+
+
 def samples(*mib, files=4):
     return [
         {"bytes": one * 2**20, "files": files, "items": k, "passes": 10 * k}

@@ -166,7 +166,8 @@ def test_a_swapped_video_is_refused_before_anything_is_scored(questions, tmp_pat
     with pytest.raises(RecordError) as caught:
         run(questions, out, scorer)
     text = str(caught.value)
-    for part in (str(out), "clip0.mp4", "2 questions: 0-0, 0-1", "put the old file"):
+    ids = "2 questions: questions/0-0, questions/0-1"
+    for part in (str(out), "clip0.mp4", ids, "put the old file"):
         assert part in text
     assert video_digest(old) in text
     assert video_digest(tmp_path / "clip0.mp4") in text
@@ -190,7 +191,7 @@ def test_the_refusal_lists_the_first_few(tmp_path):
         known_videos("out", recorded, items)
     lines = str(caught.value).split("\n  ")
     assert lines[0].startswith("out: 7 videos are not the files")
-    assert lines[1].endswith("4 questions: 0-0, 0-1, 0-2, ...")
+    assert lines[1].endswith("4 questions: b/0-0, b/0-1, b/0-2, ...")
     assert len(lines) == 7
     assert lines[-1] == "..."
 
@@ -280,7 +281,7 @@ def test_questions_of_two_benchmarks_may_have_one_id(tmp_path):
     video.write_bytes(b"x")
     items = [_Asked(benchmark, "q", str(video)) for benchmark in ("one", "two")]
     recorded = {("one", "q"): "0" * 16, ("two", "q"): video_digest(video)}
-    with pytest.raises(RecordError, match=f"digest {'0' * 16} -> .* 1 question: q"):
+    with pytest.raises(RecordError, match=f"digest {'0' * 16} -> .* 1 question: one/q"):
         known_videos("out", recorded, items)
 
 

@@ -59,9 +59,20 @@ def test_a_server_that_is_back_at_the_second_try(serve):
     assert endpoint.post("x", {}) == {"id": 1}
 
 
+def tls_error(text, reason=None):
+    error = ssl.SSLError(1, text)
+    error.reason = reason
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "n_waits"),
     [
+        (tls_error("x", "WRONG_VERSION_NUMBER"), 1),
+        (tls_error("[SSL] record layer failure (_ssl.c:1033)"), 1),
+        (tls_error("x", "RECORD_LAYER_FAILURE"), 1),
+        (tls_error("x", "HTTP_REQUEST"), 1),
+        (tls_error("[SSL: TLSV1_ALERT_INTERNAL_ERROR] tlsv1 alert"), 5),
         (ssl.SSLEOFError(8, "EOF occurred in violation of protocol"), 5),
         (ssl.SSLCertVerificationError(1, "certificate verify failed"), 1),
     ],

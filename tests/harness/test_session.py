@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import threading
 from dataclasses import replace
 from fractions import Fraction
@@ -15,6 +16,7 @@ from harness_clips import make_clip
 import phasefusion as pf
 from phasefusion import tinyvlm
 from phasefusion._description import describe_scorer
+from phasefusion._scorer_checks import check_scores
 from phasefusion.datasets import load_questions
 from phasefusion.errors import GridError, RecordError, ScoringError, UsageError
 from phasefusion.harness.knobs import Knobs
@@ -340,6 +342,32 @@ def test_a_cache_keeps_a_pass_that_adds_up_to_more_than_1(tmp_path):
     for _ in range(2):
         scores = with_cache.score(make_clip(), "q", OPTIONS)
         assert scores.bounded == set(np.ndindex(scores.shape[:2]))
+
+
+def test_a_cache_keeps_the_kind_of_scores(tmp_path):
+    class Texts:
+        def score(self, clip, question, options, *, orders=None):
+            shape = (len(clip.frames), *np.shape(orders))
+            content, mass = np.full(shape, -0.5), np.full(shape[:2], 1.8)
+            return OptionScores(content, mass, orders, kind="text-normalised")
+
+    with_cache = cached(Texts(), PosteriorCache(tmp_path / "p.db"))
+    for orders in ([[0, 1, 2]], [[0, 1, 2]], [[0, 1, 2], [2, 1, 0]]):
+        scores = with_cache.score(make_clip(), "q", OPTIONS, orders=orders)
+        assert (scores.kind, scores.bounded) == ("text-normalised", frozenset())
+        check_scores(with_cache, scores, scores.logprobs.shape)
+
+
+def test_a_cache_of_an_older_format_is_filled_anew(tmp_path):
+    older = sqlite3.connect(tmp_path / "p.db")
+    older.execute("CREATE TABLE passes (key TEXT PRIMARY KEY, logprobs BLOB)")
+    older.close()
+    inner = Pixels()
+    for _ in range(2):
+        cached(inner, PosteriorCache(tmp_path / "p.db")).score(
+            make_clip(), "q", OPTIONS, orders=[[0, 1, 2]]
+        )
+    assert len(inner.calls) == 1
 
 
 def test_a_cache_that_is_none(tmp_path):

@@ -262,6 +262,10 @@ class TestBenchmarks:
         report, rows = take(file, lenient=True)
         assert [row["answer"] for row in rows] == [1, 2, 0]
         assert "2 commas" in report.finding("repaired JSON").text
+        one = good.replace("}\n  ]", "},\n  ]")
+        report, _ = take(write("one.json", one), lenient=True)
+        said = "1 comma before closing brackets was taken out"
+        assert said in report.finding("repaired JSON").text
 
     def test_lenient_leaves_texts_alone(self, write, take, lake):
         odd = lake | {

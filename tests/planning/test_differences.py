@@ -187,7 +187,7 @@ def test_discordance_is_that_of_the_items(pairs):
 
 def test_discordance_of_independent_arms():
     assert discordance_of(0.6, 0.5) == pytest.approx(0.6 * 0.5 + 0.4 * 0.5)
-    with pytest.raises(StatisticsError, match=r"both is 0.5; .* in \[0, 0.1\]"):
+    with pytest.raises(StatisticsError, match=r"both is 50 %; .* from 0 % to 10 %"):
         discordance_of(0.2, 0.1, 0.5)
     with pytest.raises(StatisticsError, match="first must be in"):
         discordance_of(18.2, 10.1)

@@ -384,7 +384,8 @@ def test_a_lock_that_was_taken_back_meanwhile_is_taken_anew(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(os, "ftruncate"), (os, "pwrite"), (appending, "lock")]
+    ("module", "name"),
+    [(os, "open"), (os, "ftruncate"), (os, "pwrite"), (appending, "lock")],
 )
 def test_a_lock_that_cannot_be_written_is_let_go(tmp_path, monkeypatch, module, name):
     def full(*args):

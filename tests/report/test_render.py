@@ -155,6 +155,11 @@ def test_few_questions_left_are_named(tmp_path):
         "then (3 times) no sound" in lines
     )
     assert any(line.startswith("Only 6 of 14 questions have every") for line in lines)
+    drop = {(i, "dense", True, 0, 0) for i in range(2)}
+    made_run(tmp_path / "one", n_items=3, drop=drop)
+    (said,) = [s for s in headline(report(tmp_path / "one").numbers) if "Only" in s]
+    assert said.startswith("Only 1 of 3 questions has every pass")
+    assert "rest on it alone" in said
     made_run(tmp_path, drop=set(list(drop)[:7]))
     lines = headline(report(tmp_path).numbers)
     assert not any(line.startswith("Only") for line in lines)

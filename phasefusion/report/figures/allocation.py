@@ -40,10 +40,20 @@ def margin(study: Study) -> list[FigureTable]:
     stray = int((asked & ~chosen).sum())
     paid = _mean(chosen[used]) * units[most] + units[b]
     rows = [
-        (f"{b} frames for all", units[b], study.rate(once, used), math.nan),
-        (f"{d} frames for all", units[d], study.rate(twice, used), math.nan),
         (
-            f"{b} frames, {most} more for the lowest margins",
+            f"{counted(b, 'frame')} for all",
+            units[b],
+            study.rate(once, used),
+            math.nan,
+        ),
+        (
+            f"{counted(d, 'frame')} for all",
+            units[d],
+            study.rate(twice, used),
+            math.nan,
+        ),
+        (
+            f"{counted(b, 'frame')}, {most} more for the lowest margins",
             paid,
             study.rate(mixed, used),
             _mean(chosen[used]),

@@ -208,7 +208,7 @@ def phase_sweep(study: Study) -> list[FigureTable]:
             "Accuracy of every phase",
             (("phase, steps", "text"), ("consensus right", "rate")),
             clean(by_phase),
-            f"{int((complete & (study.gold >= 0)).sum())} questions.",
+            f"{counted(int((complete & (study.gold >= 0)).sum()), 'question')}.",
         ),
     ]
 

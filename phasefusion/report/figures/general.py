@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from phasefusion._wording import counted
 from phasefusion.report.figures.study import ArmPasses, Study
 from phasefusion.report.figures.table import FigureTable, clean
 from phasefusion.report.rates import mean_rate, rate_of
@@ -71,9 +72,9 @@ def _matched(study: Study, arm: ArmPasses) -> FigureTable | None:
         "Votes of two halves of the orders that differ",
         (("halves", "text"), ("questions", "rate")),
         clean(rows_of),
-        f"{int(whole.sum())} questions. Both comparisons have the same number of votes "
-        "on each side, so the noise of voting cancels in their difference. Intervals "
-        "clustered by video.",
+        f"{counted(int(whole.sum()), 'question')}. Both comparisons have the same "
+        "number of votes on each side, so the noise of voting cancels in "
+        "their difference. Intervals clustered by video.",
     )
 
 

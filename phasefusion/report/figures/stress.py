@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from phasefusion._wording import counted
 from phasefusion.report.figures.study import ArmPasses, Study
 from phasefusion.report.figures.table import FigureTable, clean
 from phasefusion.report.items import Column, flips_of
@@ -118,8 +119,8 @@ def _flips(
         "Answers that change under stress",
         (("when", "text"), ("two differ", "rate"), ("any differs", "rate")),
         clean(rows),
-        f"{int(used.sum())} questions. One order and one grid: mean over all of them. "
-        "Never changes: the same answer in every configuration.",
+        f"{counted(int(used.sum()), 'question')}. One order and one grid: mean over "
+        "all of them. Never changes: the same answer in every configuration.",
     )
 
 

@@ -169,10 +169,11 @@ def _ensembles(
             ("differ from given", "percent"),
         ),
         clean(rows),
-        f"{int(used.sum())} questions with all their orders. Weighted: a letter weighs "
-        f"{alpha:g} of the one before it, logits less their mean in each order. Raw: "
-        "log-probabilities as they were recorded, which are logits less a constant of "
-        "the pass that the answer then depends on; the published recipe has it so.",
+        f"{counted(int(used.sum()), 'question')} with all their orders. Weighted: a "
+        f"letter weighs {alpha:g} of the one before it, logits less their "
+        "mean in each order. Raw: log-probabilities as they were recorded, which are "
+        "logits less a constant of the pass that the answer then depends on; the "
+        "published recipe has it so.",
     )
 
 

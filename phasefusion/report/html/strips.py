@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from phasefusion._checks import warn
 from phasefusion._video_digest import digest_of_file
-from phasefusion._wording import counted
+from phasefusion._wording import by_number, counted
 from phasefusion.contact import png_bytes
 from phasefusion.errors import PhaseFusionError, RecordWarning
 from phasefusion.records import iter_passes
@@ -147,7 +147,7 @@ def film_strips(
         more = ", ..." if len(changed) > _SHOWN else ""
         warn(
             f"{counted(len(changed), 'video')} "
-            f"{_OTHER_FILE if len(changed) == 1 else _OTHER_FILES}: "
+            f"{by_number(len(changed), _OTHER_FILE, _OTHER_FILES)}: "
             f"{', '.join(changed[:_SHOWN])}{more}; the page shows no frames of another "
             "file: put the old one back and write the page again",
             RecordWarning,

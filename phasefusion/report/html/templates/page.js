@@ -277,7 +277,7 @@
       `another order changes the answer at ${percent(r.order_flip)} % of the phases`,
     ];
     if (r.half_step !== null) parts.push(r.half_step ? "half a step changes the consensus" : "half a step does not change the consensus");
-    if (r.missing) parts.push(`${r.missing} passes missing`);
+    if (r.missing) parts.push(`${r.missing} ${r.missing === 1 ? "pass" : "passes"} missing`);
     if (r.video) parts.push(`video ${r.video}${r.duration === null ? "" : `, ${r.duration.toFixed(1)} s`}`);
     return parts.join(" · ");
   }
