@@ -109,14 +109,19 @@ def _p(value: float) -> str:
 
 def _rate(rate: Mapping[str, Any]) -> str:
     """Format "57.3 [52.1, 62.4]"."""
-    if math.isnan(rate["value"]):
-        return UNDEFINED
+    if math.isnan(rate["value"]) or "low" not in rate:  # pairs in reports of before
+        return percent(rate["value"])
     return f"{percent(rate['value'])} [{percent(rate['low'])}, {percent(rate['high'])}]"
 
 
 def _intervals(numbers: Mapping[str, Any]) -> str:
     """Say what the intervals of the general tables are."""
-    return f"{INTERVALS[numbers['items']['cluster']]}."
+    return f"{INTERVALS[_cluster(numbers)]}."
+
+
+def _cluster(numbers: Mapping[str, Any]) -> str:
+    """Tell by what the report is clustered; those of before were not."""
+    return str(numbers["items"].get("cluster", "question"))
 
 
 def _accuracy(numbers: Mapping[str, Any]) -> Section:
@@ -180,7 +185,8 @@ def _other_way(values: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _comparisons(numbers: Mapping[str, Any]) -> Section | None:
-    p = P_SHOWN[numbers["items"]["cluster"]]
+    cluster = _cluster(numbers)
+    p = P_SHOWN[cluster]
     rows = [
         (
             entry["against"],
@@ -212,7 +218,7 @@ def _comparisons(numbers: Mapping[str, Any]) -> Section | None:
         tuple(rows),
         f"Points of accuracy, {pool} minus the other arm, on the same questions. "
         f"Gained and lost: consensus answers that only {pool}, and only the other arm, "
-        f"has right; {TESTS[numbers['items']['cluster']]}.",
+        f"has right; {TESTS[cluster]}.",
     )
 
 
@@ -220,7 +226,7 @@ def _half_step(numbers: Mapping[str, Any]) -> Section | None:
     half = numbers["half_step"]
     if half is None:
         return None
-    cluster = numbers["items"]["cluster"]
+    cluster = _cluster(numbers)
     rows = []
     for arm, values in half["arms"].items():
         against = half["fusion_against"].get(arm)
@@ -557,7 +563,7 @@ def _imported(numbers: Mapping[str, Any]) -> list[Section]:
         return []
     from phasefusion.report.foreign import foreign_sections
 
-    return foreign_sections(numbers["imported"], numbers["items"]["cluster"])
+    return foreign_sections(numbers["imported"], _cluster(numbers))
 
 
 def _of(rates: Mapping[str, Any], arm: str) -> str:
