@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -45,7 +46,8 @@ class Calibration(Result):
     orders : {"first", "all"}
         Which option orders the posteriors of a phase are of.
     n_questions : int or None
-        Of the question file; None where run.json does not say.
+        That the run was to score, by its last start, or else those of the question
+        file; None where run.json does not say.
     n_asked : int
         Questions that have a pass of a phase.
     n_missing : int
@@ -154,7 +156,7 @@ class Calibration(Result):
         return (
             f"The run is not whole: {' and '.join(parts)}. All of this is of the "
             f"{counted(self.certified.n, 'question')} that have every phase; the same "
-            "command of phasefusion run goes on where it ended, if it was not limited."
+            "command of phasefusion run goes on where it ended."
         )
 
     def sentence(self) -> str:
@@ -286,10 +288,17 @@ def calibrate(
         curve,
         s,
         orders,
-        (described.get("questions") or {}).get("n"),
+        _n_questions(described),
         int((study.counts(here.name) > 0).sum()),
         sum(_n_missing(study, arm, orders) for arm in used),
     )
+
+
+def _n_questions(run: Mapping[str, Any]) -> int | None:
+    """Return how many questions a run was to score: a limit is no lack."""
+    planned = (run.get("planned") or {}).get("questions")
+    known = (run.get("questions") or {}).get("n") if planned is None else planned
+    return None if known is None else int(known)
 
 
 def _n_missing(study: Study, arm: ArmPasses, orders: str) -> int:

@@ -25,7 +25,12 @@ from phasefusion.datasets.item import item_hash
 from phasefusion.datasets.loading import read_questions
 from phasefusion.engine import EngineArgument, Shard, hire
 from phasefusion.engine.shards import part_of
-from phasefusion.errors import DatasetError, NoAnswerWarning, RecordWarning
+from phasefusion.errors import (
+    DatasetError,
+    FallbackWarning,
+    NoAnswerWarning,
+    RecordWarning,
+)
 from phasefusion.frames import Device, check_device
 from phasefusion.protocols import Plan, Protocol, make_plan
 from phasefusion.protocols.registry import OrdersName
@@ -218,6 +223,9 @@ def evaluate(
     -----
     NoAnswerWarning
         If not one pass of the run has an answer.
+    FallbackWarning
+        If a phrase or time that `anchor` asks for is not in a video, and another method
+        gave its anchor.
     """
     _check_choices(on_error, limit)
     out = path_of("out", out, "the folder of the run")
@@ -276,6 +284,8 @@ def evaluate(
             writer.expect(0)
             _warn_without_answers(writer)
             n = len(writer.done)
+            if anchor is not None and n > n_old:
+                _warn_of_anchors(writer.folder)
             return Run(Path(out), n, n - n_old, writer.n_answered)
 
 
@@ -307,6 +317,21 @@ def _warn_without_answers(writer: RunWriter) -> None:
             f"{writer.folder}: none of {counted(len(writer.done), 'pass', 'passes')} "
             f"has an answer; the first lacks it because of: {reason}",
             NoAnswerWarning,
+        )
+
+
+def _warn_of_anchors(folder: Path) -> None:
+    """Say that windows are not where they were asked for."""
+    from phasefusion.report.anchors import reasons_missed, windows_of
+
+    windows, _ = windows_of(folder)
+    missed = reasons_missed(windows)
+    if missed:
+        warn(
+            f"{folder}: in {len(missed)} of {counted(len(windows), 'window')} the "
+            "phrase or time that was asked for is not there, and another method gave "
+            f"the anchor; the first: {missed[0]}",
+            FallbackWarning,
         )
 
 

@@ -50,6 +50,9 @@ def made_run(folder, *, seed=0, n_items=14, protocol="phasefusion", drop=(), **o
                             missing=drop == "all" or (i, arm, shifted, s, m) in drop,
                         )
                     )
+    per_video = options.get("per_video", 2)
+    for row in passes:
+        row["video_id"] = f"v{int(row['question_id'][1:]) // per_video}"
     folder.mkdir(parents=True, exist_ok=True)
     settings = {
         "protocol": protocol,

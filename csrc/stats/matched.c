@@ -108,7 +108,7 @@ number_answers(const pf_matched_table *table, size_t item, uint8_t *answer)
     for (size_t i = 0; i < n_pass; i++) {
         answer[i] = number[given[i]];
     }
-    return n_answer <= PF_MATCHED_ANSWER_MAX ? n_answer : 0;
+    return n_answer;
 }
 
 PF_BODY void
@@ -212,7 +212,7 @@ count_block(const item_answers *item, split_block *block, phase_votes *votes,
 
     for (size_t s = 0; s < n_phase; s++) {
         for (int half = 0; half < N_HALF; half++) {
-            uint8_t count[PF_MATCHED_ANSWER_MAX][LANES];
+            uint8_t count[PF_OPTION_MAX][LANES];
             uint8_t most[LANES];
 
             count_votes(item, s, block->vote[half], count);
@@ -341,7 +341,8 @@ pf_matched_count(const pf_matched_table *table, const pf_split_set *splits,
             const pf_matched_counts own = counts_of(counts, i);
 
             item.n_answer = number_answers(table, i, item.answer);
-            if (item.n_answer == 0) {
+            if (item.n_answer == 0 || (own.agree_within != NULL &&
+                                              item.n_answer > PF_MATCHED_ANSWER_MAX)) {
                 goto fail;
             }
             count(&item, block, votes, table->n_phase, &own);

@@ -5,8 +5,8 @@
 #include "base/pf.h"
 #include "base/random.h"
 
-/* Different answers of one item that can be told apart, and the least common multiple
- * of 1 .. that many. */
+/* Different answers of one item that can share a tie in agree_within and agree_across,
+ * and the least common multiple of 1 .. that many. */
 enum { PF_MATCHED_ANSWER_MAX = 16, PF_MATCHED_UNIT = 720720 };
 
 /*
@@ -58,8 +58,9 @@ typedef struct pf_matched_counts {
     int64_t *agree_across;
 } pf_matched_counts;
 
-/* PF_EINVAL when a number is out of range, a split leaves a half empty, or an item has
- * more than PF_MATCHED_ANSWER_MAX different answers; PF_ENOMEM. */
+/* PF_EINVAL when a number is out of range, a split leaves a half empty, or agreement is
+ * wanted and an item has more than PF_MATCHED_ANSWER_MAX different answers; PF_ENOMEM.
+ */
 PF_NODISCARD pf_status pf_matched_count(const pf_matched_table *table,
         const pf_split_set *splits, const pf_matched_counts *counts);
 

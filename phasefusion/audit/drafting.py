@@ -195,7 +195,7 @@ def _printed(path: list[str], value: float) -> tuple[str, str, int] | None:
         return half_up(100 * value, 2), "points", 100
     if leaf in _POINTS:
         return half_up(value, 1), "points", 1
-    if leaf == "p":
+    if leaf in ("p", "p_clustered"):
         return ("< 0.0001" if value < 1e-4 else f"{value:.4f}"), "", 1
     if section == "margins_nats":
         return half_up(value, 2), "nats", 1

@@ -179,7 +179,8 @@ class Source:
 
 #: Fields of a report that are numbers, null where they are not defined.
 _UNDEFINED = frozenset(
-    "value low high p points order_averaged_points rate pairwise pairwise_distinct "
+    "value low high p p_clustered points order_averaged_points rate pairwise "
+    "pairwise_distinct "
     "frames seconds robust fragile mean_accuracy accuracy_sd q25 median q75 passes "
     "consensus min below_half se_as_if_independent se_by_video "
     "tied_passes other this".split()

@@ -18,6 +18,7 @@ from phasefusion.compare._sides import (
 from phasefusion.planning import Design, tost_power
 from phasefusion.planning._plans import points
 from phasefusion.planning.equivalence import clusters_without_difference
+from phasefusion.records.merging import contradictions
 from phasefusion.stats import clustered_mean
 
 if TYPE_CHECKING:
@@ -93,6 +94,10 @@ def _have(n: int) -> str:
 def _what_is_compared(
     a: Side, b: Side, pairs: Sequence[tuple[Given, Given]]
 ) -> Iterator[str]:
+    for name, side in (("A", a), ("B", b)):
+        said = contradictions(side.run)
+        if said:
+            yield f"{name} is no run of one making: it was {said}"
     if a.arm != b.arm:
         yield f"different arms: {a.arm} of A and {b.arm} of B"
     digests = sum(

@@ -24,6 +24,7 @@ from phasefusion.records.files import (
     write_whole,
 )
 from phasefusion.records.lines import Row
+from phasefusion.records.merging import conflicts_of
 from phasefusion.records.scorers import way_of_scoring
 from phasefusion.records.tables import (
     _file_of,
@@ -233,6 +234,7 @@ def _stripped_run(
         "versions": run.get("versions", {}),
         "questions": {"n": questions.get("n")},
         **_planned(run.get("planned")),
+        **conflicts_of(run, values=False),
         "anonymous": True,
     }
 

@@ -24,6 +24,7 @@ from phasefusion.records.files import (
     read_run,
 )
 from phasefusion.records.lines import PassLines, Row, is_blank, parse_line
+from phasefusion.records.merging import contradictions
 from phasefusion.records.told import told
 
 #: Findings that are kept with their place; all are counted.
@@ -241,6 +242,9 @@ def _check_run(folder: Path, found: _Found) -> Sequence[Mapping[str, Any]]:
         message = str(error).removeprefix(f"{folder / RUN_FILE}: ")
         found.add(folder / RUN_FILE, None, None, "run file", message)
         return ()
+    if run.get("conflicts"):
+        message = f"the run was {contradictions(run)}"
+        found.add(folder / RUN_FILE, None, "conflicts", "run file", message)
     settings = run.get("settings")
     if not isinstance(settings, dict):
         found.add(

@@ -261,6 +261,8 @@ def assemble(raw: RawColumns) -> Passes:
     """
     n_options = raw.integers("n_options", least=1)
     width = int(n_options.max(initial=0))
+    longest = max(map(len, raw.coded["order"].table), default=0)
+    raw.demand(n_options <= longest, "an order has another length than n_options")
     out = allocate(raw.n, width)
     item, first = _number_items(raw, out["item"])
     gold = raw.integers("gold", least=0, null=-1, below=n_options)
@@ -268,6 +270,7 @@ def assemble(raw: RawColumns) -> Passes:
     raw.demand(gold == gold[first][item], "gold differs within an item")
     order_code, orders = _orders(raw.coded["order"], n_options, width)
     n_phases = raw.integers("n_phases", least=1, out=out["n_phases"])
+    raw.demand(n_phases <= rules.MOST_PHASES, "n_phases is too great")
     phase_index = raw.integers("phase_index", below=n_phases, out=out["phase_index"])
     shifted = raw.integers("shifted", null=0) != 0
     arm = raw.texts("arm")
@@ -535,7 +538,7 @@ def _fatal(row: Row) -> Iterator[rules.Problem]:
             continue
         if kind == "not finite" and name == "logprobs":
             continue
-        if name in AS_TEXT and row.get(name) not in (None, ""):
+        if name in AS_TEXT and type(row.get(name)) in (int, float, bool):
             continue
         if name in READ:
             odd = True

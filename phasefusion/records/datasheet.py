@@ -21,6 +21,7 @@ from phasefusion.records import _json, rules
 from phasefusion.records.columns import Passes, read_passes
 from phasefusion.records.files import RUN_FILE, passes_path, read_run
 from phasefusion.records.lines import PassLines
+from phasefusion.records.merging import conflicts_of
 from phasefusion.records.scorers import way_of_scoring
 
 FORMAT = 1
@@ -355,6 +356,7 @@ def _made(run: Mapping[str, Any]) -> dict[str, Any]:
         "source": run.get("source"),
         "merged_from": run.get("merged_from"),
         "same_scorer": run.get("same_scorer"),
+        **conflicts_of(run, values=False),
         "anonymous": bool(run.get("anonymous")),
     }
 
@@ -414,8 +416,8 @@ def _made_lines(made: Mapping[str, Any]) -> list[str]:
     facts: dict[str, Any] = {}
     for part in ("settings", "scorer", "versions"):
         facts |= {f"{part}: {name}": value for name, value in made[part].items()}
-    names = "questions started source merged_from same_scorer anonymous".split()
-    facts |= {name: made[name] for name in names if made[name]}
+    names = "questions started source merged_from same_scorer conflicts anonymous"
+    facts |= {name: made[name] for name in names.split() if made.get(name)}
     return [
         f"- {_markdown.inline(f'{name}: {_text(value)}')}"
         for name, value in facts.items()

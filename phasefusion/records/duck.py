@@ -24,6 +24,7 @@ from phasefusion._install import remedy
 from phasefusion.errors import BackendUnavailableError
 from phasefusion.records import _json
 from phasefusion.records.raw import (
+    AS_TEXT,
     LISTS,
     NUMBERS,
     OF_ITEM,
@@ -230,4 +231,6 @@ def _unify(name: str, parts: Sequence[Any]) -> Coded:
     table = whole.dictionary.to_pylist()
     if _TYPES[name] == "JSON":
         table = _parsed(table)
+    elif name in AS_TEXT and any(value[:1] in ("[", "{") for value in table):
+        raise OddInputError("a text may be a list or an object")  # lines say which
     return Coded(code.to_numpy().astype(np.int64), table)

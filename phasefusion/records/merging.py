@@ -39,7 +39,7 @@ Keep: TypeAlias = Literal["first", "last"]
 
 #: Conflicts that are kept with their places; all are counted.
 LIMIT = 1000
-#: Videos that a warning names.
+#: Videos and settings that a warning names.
 _SHOWN = 3
 #: Fields that two makings of one pass do not share: they are no evidence. Which file
 #: the video was is a matter of the question, and one of them may not say it.
@@ -303,10 +303,12 @@ class _Index:
             (p, run) for p, run in zip(paths, runs, strict=True) if run is not None
         ]
         planned = planned_of([run for _, run in known])
+        n_passes, differ = self.n_conflicts, []
         for path, run in known[1:]:
             fields = differences(self._settings(known[0][1]), self._settings(run))
             if fields:
                 planned = {}
+                differ += fields
                 self.n_conflicts += 1
                 self._other.append(
                     Conflict(
@@ -323,7 +325,8 @@ class _Index:
         assert chosen is not None
         questions = _questions([run for _, run in known])
         own = {name: value for name, value in chosen.items() if name != "planned"}
-        return own | {"questions": questions} | planned | made_of(known)
+        own |= {"questions": questions} | planned | made_of(known)
+        return own | _overruled([run for _, run in known], self.keep, differ, n_passes)
 
     def _settings(self, run: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a run must keep from its first pass to its last."""
@@ -387,6 +390,78 @@ def _digest(row: Row) -> bytes:
     evidence = _evidence(row)
     text = _json.dumps([[name, evidence[name]] for name in sorted(evidence)])
     return hashlib.blake2b(text, digest_size=16).digest()
+
+
+def _overruled(
+    runs: Sequence[Mapping[str, Any]],
+    keep: Keep | None,
+    differ: Sequence[str],
+    n_passes: int,
+) -> dict[str, Any]:
+    """Return what run.json says of contradictions that `keep` decides or decided."""
+    before = [known for run in runs for known in conflicts_of(run).values()]
+    settings = [*differ, *(one for known in before for one in known["settings"])]
+    n_passes += sum(known["passes"] for known in before)
+    if not settings and not n_passes:
+        return {}
+    kept = [keep, *(known["keep"] for known in before), None]
+    return {
+        "conflicts": {
+            "keep": next(filter(None, kept), None),
+            "settings": list(dict.fromkeys(settings)),
+            "passes": n_passes,
+        }
+    }
+
+
+def conflicts_of(run: Mapping[str, Any], *, values: bool = True) -> dict[str, Any]:
+    """Return the part of run.json about contradictions, if it has one.
+
+    Without values the settings are named alone, for they may hold paths.
+    """
+    known = run.get("conflicts")
+    if not isinstance(known, dict):
+        return {}
+    settings = [str(one) for one in known.get("settings") or ()]
+    if not values:
+        settings = [one.partition(":")[0] for one in settings]
+    found = {"keep": known.get("keep"), "settings": settings}
+    return {"conflicts": found | {"passes": int(known.get("passes") or 0)}}
+
+
+def contradictions(run: Mapping[str, Any]) -> str:
+    """Say of a merged run how the runs that it was made of contradict each other.
+
+    Parameters
+    ----------
+    run : mapping
+        ``run.json``.
+
+    Returns
+    -------
+    str
+        What it was "merged of"; empty for any other run.
+
+    Examples
+    --------
+    >>> contradictions({"conflicts": {"keep": "first", "settings": [], "passes": 2}})
+    'merged of runs of which 2 passes differed, the first of each being kept'
+    """
+    found = []
+    known = conflicts_of(run).get("conflicts", {"settings": [], "passes": 0})
+    if known["settings"]:
+        more = len(known["settings"]) - _SHOWN
+        shown = "; ".join(known["settings"][:_SHOWN])
+        shown += f"; {more} more in run.json" if more > 0 else ""
+        found.append(f"made with other settings ({shown})")
+    if known["passes"]:
+        found.append(
+            f"of which {counted(known['passes'], 'pass', 'passes')} differed, the "
+            f"{known['keep']} of each being kept"
+        )
+    if run.get("same_scorer"):
+        found.append("whose scorers differ in the hash of their code")
+    return f"merged of runs {', and '.join(found)}" if found else ""
 
 
 def made_of(runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> dict[str, Any]:

@@ -240,9 +240,18 @@ _OPTIONAL |= {"phase", "path"}
 
 
 def as_texts(values: list[Any]) -> list[str | None]:
-    """Return texts as they are, and anything else but null as its JSON."""
-    if {*map(type, values)} <= {str, type(None)}:
+    """Return texts as they are, numbers, true and false as their JSON, and null.
+
+    Raises
+    ------
+    OddInputError
+        For a list or an object.
+    """
+    kinds = {*map(type, values)}
+    if kinds <= {str, type(None)}:
         return values
+    if kinds & {list, dict}:
+        raise OddInputError("a text is a list or an object")
     return [
         value if value is None or type(value) is str else _json.dumps(value).decode()
         for value in values

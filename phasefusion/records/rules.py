@@ -20,6 +20,8 @@ Test: TypeAlias = Callable[[Any], bool]
 
 #: Log-probabilities may exceed 0 by what a float32 softmax is off.
 ABOVE_ZERO = 1e-6
+#: More phases of a grid are a damaged number, and would take any memory to lay out.
+MOST_PHASES = 65536
 #: An answer may lie this far below the best option: ties are broken elsewhere.
 _TIE_NATS = 1e-9
 _MAX_VALUE = 60
@@ -40,6 +42,10 @@ def is_number(value: Any) -> bool:
 
 def _at_least(least: int) -> Test:
     return lambda value: is_integer(value) and value >= least
+
+
+def _n_phases(value: Any) -> bool:
+    return is_integer(value) and 1 <= value <= MOST_PHASES
 
 
 def _is_text(value: Any) -> bool:
@@ -87,7 +93,7 @@ FIELDS: dict[str, tuple[bool, bool, Test, str]] = {
     "arm": (True, False, _is_name, "a text that is not empty"),
     "shifted": (False, False, lambda v: type(v) is bool, "true or false"),
     "budget": (True, True, _at_least(0), "an integer >= 0 or null"),
-    "n_phases": (True, False, _at_least(1), "an integer >= 1"),
+    "n_phases": (True, False, _n_phases, f"an integer from 1 to {MOST_PHASES}"),
     "origin": (False, True, _is_fraction, "[numerator, denominator] or null"),
     "phase": (True, True, _is_fraction, "[numerator, denominator] or null"),
     "phase_index": (True, False, _at_least(0), "an integer >= 0"),

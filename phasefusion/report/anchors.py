@@ -45,6 +45,20 @@ def found_anchors(
         asked", and the "reasons" of failures) and "by_kind" (a table of stability by
         method); None for runs without anchors.
     """
+    windows, kinds = windows_of(folder)
+    if not windows:
+        return None
+    return {
+        "windows": windows,
+        "methods": _methods(windows),
+        "by_kind": _by_kind(kinds, passes, settings),
+    }
+
+
+def windows_of(
+    folder: Path,
+) -> tuple[list[dict[str, Any]], dict[tuple[str, str], str]]:
+    """Return every window, as `found_anchors` has it, and the method by question."""
     found: dict[tuple[str, str, bytes], dict[str, Any]] = {}
     asked: dict[tuple[str, str, bytes], set[tuple[str, str]]] = {}
     for one in rows_with(folder, "anchor"):
@@ -57,8 +71,6 @@ def found_anchors(
         wanted = int(one["budget"] or 0) * int(one["n_phases"])
         found.setdefault(key, {**names, **anchor, "wanted_frames": wanted})
         asked.setdefault(key, set()).add((one["benchmark"], one["question_id"]))
-    if not found:
-        return None
     windows = [
         {**one, "questions": len(asked[key])} for key, one in sorted(found.items())
     ]
@@ -67,11 +79,7 @@ def found_anchors(
         for key, of_key in asked.items()
         for question in of_key
     }
-    return {
-        "windows": windows,
-        "methods": _methods(windows),
-        "by_kind": _by_kind(kinds, passes, settings),
-    }
+    return windows, kinds
 
 
 def _by_kind(
@@ -165,12 +173,7 @@ def sentences(anchors: Mapping[str, Any] | None) -> list[str]:
     kinds = Counter(one["kind"] for one in windows)
     parts = ", ".join(f"{kind} {n}" for kind, n in kinds.most_common())
     found = [f"Anchors of {counted(len(windows), 'window')} by method: {parts}."]
-    missed = [
-        attempt
-        for one in windows
-        for attempt in one["tried"]
-        if attempt["outcome"] == "failed" and attempt["kind"] in _ASKED
-    ]
+    missed = reasons_missed(windows)
     if missed:
         found.append(
             f"In {len(missed)} of them ({percent(len(missed) / len(windows))} %) the "
@@ -187,6 +190,16 @@ def sentences(anchors: Mapping[str, Any] | None) -> list[str]:
             "window (--window) or a smaller budget would not."
         )
     return found
+
+
+def reasons_missed(windows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say why windows are not where they were asked for, an entry a failure."""
+    return [
+        attempt["why"]
+        for one in windows
+        for attempt in one["tried"]
+        if attempt["outcome"] == "failed" and attempt["kind"] in _ASKED
+    ]
 
 
 #: Kinds that need to be asked for: their failure is a fallback.

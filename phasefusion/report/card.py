@@ -9,6 +9,7 @@ from typing import Any
 from phasefusion._wording import by_number
 from phasefusion.grid import PhaseGrid
 from phasefusion.records import ARMS as RECORDED
+from phasefusion.records.merging import contradictions
 from phasefusion.records.scorers import shows_options
 from phasefusion.report.scored import scoring_sentences
 
@@ -50,7 +51,7 @@ def sampling_card(run: Mapping[str, Any]) -> dict[str, Any]:
         "model": scorer.get("path") or scorer.get("model") or scorer.get("class"),
         "score": scorer.get("score"),
         "prior": scorer.get("prior"),
-        "scored": [*scoring_sentences(scorer), *_subtitles(run)],
+        "scored": [*scoring_sentences(scorer), *_subtitles(run), *_merged(run)],
         "shows_options": shows_options(scorer),
         "prompt": scorer.get("prompt"),
         "pixels": scorer.get("pixels"),
@@ -68,6 +69,12 @@ def _subtitles(run: Mapping[str, Any]) -> list[str]:
     for name in ("dataset", "with_subtitles"):
         about = about.get(name) if isinstance(about, Mapping) else None
     return ["Subtitles of the questions were not shown to the model."] if about else []
+
+
+def _merged(run: Mapping[str, Any]) -> list[str]:
+    """Say that a run is of several that contradict each other."""
+    said = contradictions(run)
+    return [f"The run is none of one making: it was {said}."] if said else []
 
 
 def _convention(record: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from phasefusion.report.sections import UNDEFINED, Section, percent
 
 #: Parts of run.json in which two runs are compared.
 _PARTS = ("settings", "versions", "model", "host")
+#: What only a run of several that are not the same has.
+_OF_MERGED = ("conflicts", "same_scorer")
 #: What of a scorer says which model it is and what runs it.
 _SCORER = ("model", "sha256", "revision", "source", "dtype", "device", "score")
 #: Hexadecimal digits of a fingerprint that are enough to tell runs apart.
@@ -45,7 +47,7 @@ def environment(run: Mapping[str, Any]) -> dict[str, Any]:
     dict
         "id" is a hash of settings and versions: runs that share it were asked the same
         questions in the same way with the same software, wherever that was. "host" is
-        not in it.
+        not in it, but what a merged run was put together from against contradictions.
 
     Examples
     --------
@@ -57,7 +59,10 @@ def environment(run: Mapping[str, Any]) -> dict[str, Any]:
     settings = run.get("settings", {})
     scorer = settings.get("scorer", {})
     return {
-        "id": _hash({"settings": settings, "versions": run.get("versions", {})}),
+        "id": _hash(
+            {name: run.get(name, {}) for name in ("settings", "versions")}
+            | {name: run[name] for name in _OF_MERGED if name in run}
+        ),
         "settings": _hash(settings),
         "questions_sha256": settings.get("questions_sha256"),
         "versions": dict(run.get("versions", {})),

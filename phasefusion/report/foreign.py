@@ -6,15 +6,24 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from phasefusion.report.rates import P_SHOWN, TESTS
 from phasefusion.report.sections import UNDEFINED, Section, percent
 
 _MAX_PAIRS = 45
 _MAX_ARMS = 6
 
 
-def foreign_sections(numbers: Mapping[str, Any]) -> list[Section]:
-    """Lay out arms, pairs of arms, what all arms give, and strata."""
-    found = [_arms(numbers), _pairs(numbers), _over_arms(numbers)]
+def foreign_sections(numbers: Mapping[str, Any], cluster: str) -> list[Section]:
+    """Lay out arms, pairs of arms, what all arms give, and strata.
+
+    Parameters
+    ----------
+    numbers : mapping
+        As `imported` gives them.
+    cluster : {"video", "question"}
+        What the questions share.
+    """
+    found = [_arms(numbers), _pairs(numbers, cluster), _over_arms(numbers)]
     found += [_stratum(name, one) for name, one in numbers["strata"].items()]
     return [one for one in found if one is not None]
 
@@ -67,14 +76,14 @@ def _arms(numbers: Mapping[str, Any]) -> Section:
     )
 
 
-def _pairs(numbers: Mapping[str, Any]) -> Section | None:
+def _pairs(numbers: Mapping[str, Any], cluster: str) -> Section | None:
     rows = [
         (
             " - ".join(pair["arms"]),
             f"{pair['differ']}/{pair['n']} = {percent(pair['rate'])}",
             str(pair["only_first"]),
             str(pair["only_second"]),
-            _p(pair["p"]),
+            _p(pair[P_SHOWN[cluster]]),
             "identical: same evidence?" if pair["identical"] else "",
         )
         for pair in numbers["pairs"][:_MAX_PAIRS]
@@ -85,8 +94,8 @@ def _pairs(numbers: Mapping[str, Any]) -> Section | None:
         "Differences between imported runs",
         ("runs", "answers differ, %", "only first right", "only second", "p", "note"),
         tuple(rows),
-        "Where both answered. p is McNemar's, exact and two-sided. Runs of different "
-        "numbers of frames see different evidence; these are no phase flips.",
+        f"Where both answered; {TESTS[cluster]}. Runs of different numbers of frames "
+        "see different evidence; these are no phase flips.",
     )
 
 

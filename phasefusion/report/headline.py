@@ -40,11 +40,12 @@ def headline(numbers: Mapping[str, Any]) -> list[str]:
     is_known = items["planned_passes"] is not None
     whole = is_known and not missing and not unfinished
     lines.append(
-        f"{items['with_passes']} of {_questions(items['questions'])}, "
-        f"{counted(items['passes'], 'pass', 'passes')}"
+        f"{items['with_passes']} of {_questions(items['questions'])}"
+        f"{_videos(items)}, {counted(items['passes'], 'pass', 'passes')}"
         f"{', none of them missing.' if whole else '.'}"
     )
-    found = [unfinished, missing, _few_left(items), _one_option(items)]
+    found = [_shared_videos(items), unfinished, missing]
+    found += [_few_left(items), _one_option(items)]
     found += [incomplete_sentence(items), _accuracy_sentence(numbers)]
     lines += [line for line in found if line]
     lines += numbers["card"]["scored"]
@@ -169,6 +170,24 @@ def _little_mass(numbers: Mapping[str, Any]) -> str:
 
 def _questions(n: int | None) -> str:
     return "an unknown number of questions" if n is None else counted(n, "question")
+
+
+def _videos(items: Mapping[str, Any]) -> str:
+    return f" on {counted(items['videos'], 'video')}" if items["videos"] else ""
+
+
+def _shared_videos(items: Mapping[str, Any]) -> str:
+    """Say what it does to intervals and tests that questions share videos."""
+    if items["cluster"] != "video":
+        return ""
+    if items["videos"] == 1:
+        return (
+            "All questions share one video: intervals are those of a single one, and "
+            "nothing can be tested."
+        )
+    return (
+        "Questions share videos, so intervals and paired tests are clustered by video."
+    )
 
 
 def _policy(numbers: Mapping[str, Any], arms: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from phasefusion.importers.analysis import (
     ArmTable,
@@ -20,13 +19,13 @@ from phasefusion.importers.analysis import (
     strata_of,
 )
 from phasefusion.importers.checks import cannot, identical_runs
+from phasefusion.report.items import ItemId
+from phasefusion.report.rates import Rates
 from phasefusion.stats import (
     accuracy,
     clustered_mean,
-    discordant,
     flip_rates,
     majority_vote,
-    mcnemar,
     unanimity,
 )
 from phasefusion.stats.proportions import Proportion
@@ -51,11 +50,12 @@ def imported(rows: Sequence[Row]) -> Numbers:
         "arms", "pairs", "over_arms", "strata", "groups" and "cannot".
     """
     table = arm_table(rows)
+    rates = _rates(table)
     same = {frozenset(pair[:2]) for pair in identical_runs(rows)}
     return {
-        "arms": {name: _arm(table, j) for j, name in enumerate(table.arms)},
+        "arms": {name: _arm(table, rates, j) for j, name in enumerate(table.arms)},
         "pairs": [
-            _pair(table, i, j) | {"identical": frozenset({a, b}) in same}
+            _pair(table, rates, i, j) | {"identical": frozenset({a, b}) in same}
             for (i, a), (j, b) in combinations(enumerate(table.arms), 2)
         ],
         "over_arms": _over_arms(table, same),
@@ -75,13 +75,19 @@ def _proportion(found: Proportion) -> Numbers:
     }
 
 
-def _arm(table: ArmTable, j: int) -> Numbers:
+def _rates(table: ArmTable) -> Rates:
+    """Tell which questions share videos."""
+    pairs = zip(table.items, table.videos, strict=True)
+    return Rates([ItemId(*key, video) for key, video in pairs])
+
+
+def _arm(table: ArmTable, rates: Rates, j: int) -> Numbers:
     """Accuracy with no answer as wrong, and over answers, and its standard errors."""
     known = (table.gold >= 0) & table.asked[:, j]
     right = table.answers[known, j] == table.gold[known]
     answered = table.answers[known, j] >= 0
     named = all(video for video, use in zip(table.videos, known, strict=True) if use)
-    videos = _clusters(table)[known] if named else None
+    videos = rates.videos[known] if named else None
     mean = clustered_mean(right.astype(float), videos, limits=(0.0, 1.0))
     return {
         "budget": table.budgets[j],
@@ -94,32 +100,24 @@ def _arm(table: ArmTable, j: int) -> Numbers:
     }
 
 
-def _clusters(table: ArmTable) -> NDArray[np.int64]:
-    """Label the videos, which are told apart by benchmark and id."""
-    names: dict[tuple[str, str | None], int] = {}
-    pairs = zip(table.items, table.videos, strict=True)
-    keys = ((benchmark, video) for (benchmark, _), video in pairs)
-    return np.array([names.setdefault(key, len(names)) for key in keys], np.int64)
-
-
-def _pair(table: ArmTable, i: int, j: int) -> Numbers:
+def _pair(table: ArmTable, rates: Rates, i: int, j: int) -> Numbers:
     """Disagreement of two arms where both answer, and McNemar where both were asked."""
     a, b = table.answers[:, i], table.answers[:, j]
     both = (a >= 0) & (b >= 0)
     known = table.asked[:, i] & table.asked[:, j] & (table.gold >= 0)
-    gold = table.gold[known]
-    only_first, only_second = discordant(a[known] == gold, b[known] == gold)
+    right = [np.where(known, side == table.gold, np.nan) for side in (a, b)]
+    test = rates.paired(*right)
     n, n_differ = int(both.sum()), int((a[both] != b[both]).sum())
-    tested = len(gold) > 0
     return {
         "arms": [table.arms[i], table.arms[j]],
         "differ": n_differ,
         "n": n,
         "rate": n_differ / n if n else math.nan,
-        "only_first": only_first,
-        "only_second": only_second,
-        "p": float(mcnemar(only_first, only_second).pvalue) if tested else math.nan,
-        "n_scored": len(gold),
+        "only_first": test.only_first,
+        "only_second": test.only_second,
+        "p": test.exact,
+        "p_clustered": test.clustered,
+        "n_scored": test.n,
     }
 
 

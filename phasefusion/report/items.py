@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,8 +78,16 @@ class ItemColumns:
     change_passes: dict[str, Column]
 
 
+class ItemId(NamedTuple):
+    """Of an item what tells it, and its video, apart from others."""
+
+    benchmark: str
+    question_id: str
+    video_id: str | None
+
+
 def cluster_name(
-    info: ItemInfo, by: Literal["question", "video"]
+    info: ItemInfo | ItemId, by: Literal["question", "video"]
 ) -> tuple[str, str, str]:
     """Name the cluster of an item: within its benchmark, its video or itself.
 
@@ -91,13 +99,13 @@ def cluster_name(
 
 
 def cluster_labels(
-    infos: Iterable[ItemInfo], by: Literal["question", "video"]
+    infos: Iterable[ItemInfo | ItemId], by: Literal["question", "video"]
 ) -> NDArray[np.int64]:
     """Label the clusters of items, as `cluster_name` tells them apart.
 
     Parameters
     ----------
-    infos : iterable of ItemInfo
+    infos : iterable of ItemInfo or ItemId
     by : {"question", "video"}
 
     Returns
@@ -111,7 +119,7 @@ def cluster_labels(
 
 
 def choose_cluster(
-    infos: Iterable[ItemInfo], cluster: Cluster
+    infos: Iterable[ItemInfo | ItemId], cluster: Cluster
 ) -> Literal["question", "video"]:
     """Choose what the items of a cluster share, where it is not given.
 

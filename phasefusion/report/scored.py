@@ -11,6 +11,9 @@ from phasefusion.records.scorers import shows_options
 MANY_TIES = 0.1
 #: Median probability of all options together below which it is said.
 LITTLE_MASS = 0.5
+#: Nats that no model's scores are apart; a mask's are, whose least number stands for
+#: minus infinity.
+MASKED = 1e30
 
 _TEXTS = {
     "text": "the sum over the tokens of a text",

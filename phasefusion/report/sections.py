@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from phasefusion._wording import counted
+from phasefusion.report.rates import INTERVALS, P_SHOWN, TESTS
 from phasefusion.report.scored import MANY_TIES
 from phasefusion.stats._answers import half_up
 
@@ -108,9 +109,19 @@ def _p(value: float) -> str:
 
 def _rate(rate: Mapping[str, Any]) -> str:
     """Format "57.3 [52.1, 62.4]"."""
-    if math.isnan(rate["value"]):
-        return UNDEFINED
+    if math.isnan(rate["value"]) or "low" not in rate:  # pairs in reports of before
+        return percent(rate["value"])
     return f"{percent(rate['value'])} [{percent(rate['low'])}, {percent(rate['high'])}]"
+
+
+def _intervals(numbers: Mapping[str, Any]) -> str:
+    """Say what the intervals of the general tables are."""
+    return f"{INTERVALS[_cluster(numbers)]}."
+
+
+def _cluster(numbers: Mapping[str, Any]) -> str:
+    """Tell by what the report is clustered; those of before were not."""
+    return str(numbers["items"].get("cluster", "question"))
 
 
 def _accuracy(numbers: Mapping[str, Any]) -> Section:
@@ -162,8 +173,8 @@ def _accuracy(numbers: Mapping[str, Any]) -> Section:
         ),
         tuple(rows),
         f"{which}All orders: mean over the option orders; consensus: the plurality "
-        "over them, in percent. 95 % Wilson intervals over questions. Units of "
-        "attention: frames squared, summed over passes.",
+        f"over them, in percent. {_intervals(numbers)} Units of attention: frames "
+        "squared, summed over passes.",
     )
 
 
@@ -174,6 +185,8 @@ def _other_way(values: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _comparisons(numbers: Mapping[str, Any]) -> Section | None:
+    cluster = _cluster(numbers)
+    p = P_SHOWN[cluster]
     rows = [
         (
             entry["against"],
@@ -181,9 +194,9 @@ def _comparisons(numbers: Mapping[str, Any]) -> Section | None:
             _points(entry["consensus"]["points"]),
             str(entry["consensus"]["only_arm"]),
             str(entry["consensus"]["only_against"]),
-            _p(entry["consensus"]["p"]),
+            _p(entry["consensus"][p]),
             _points(entry["first_order"]["points"]),
-            _p(entry["first_order"]["p"]),
+            _p(entry["first_order"][p]),
             str(entry["n"]),
         )
         for entry in numbers["comparisons"]
@@ -205,7 +218,7 @@ def _comparisons(numbers: Mapping[str, Any]) -> Section | None:
         tuple(rows),
         f"Points of accuracy, {pool} minus the other arm, on the same questions. "
         f"Gained and lost: consensus answers that only {pool}, and only the other arm, "
-        "has right. p is McNemar's, exact and two-sided.",
+        f"has right; {TESTS[cluster]}.",
     )
 
 
@@ -213,6 +226,7 @@ def _half_step(numbers: Mapping[str, Any]) -> Section | None:
     half = numbers["half_step"]
     if half is None:
         return None
+    cluster = _cluster(numbers)
     rows = []
     for arm, values in half["arms"].items():
         against = half["fusion_against"].get(arm)
@@ -225,7 +239,7 @@ def _half_step(numbers: Mapping[str, Any]) -> Section | None:
                 UNDEFINED if shift["steps"] is None else shift["steps"],
                 _number(shift["frames"]),
                 _number(shift["seconds"], 3),
-                UNDEFINED if against is None else _p(against["p"]),
+                UNDEFINED if against is None else _p(against[P_SHOWN[cluster]]),
                 str(values["consensus"]["n"]),
             )
         )
@@ -245,7 +259,8 @@ def _half_step(numbers: Mapping[str, Any]) -> Section | None:
         "Every arm is moved by half a step of its own grid, or by half a dense step "
         "for an even number of phases, which half a step would map onto themselves. "
         "Passes: at the same option order, mean over orders. Frames and seconds are "
-        "medians over questions; p is McNemar's on the changes, against fusion.",
+        f"medians over questions. {_intervals(numbers)} {TESTS[cluster]}, "
+        "on the changes, against fusion.",
     )
 
 
@@ -265,7 +280,7 @@ def _phase_flips(numbers: Mapping[str, Any]) -> Section | None:
     rows += [
         (
             f"phases {' and '.join(map(str, pair['phases']))}",
-            percent(pair["value"]),
+            _rate(pair),
             UNDEFINED,
             str(pair["n"]),
         )
@@ -277,7 +292,8 @@ def _phase_flips(numbers: Mapping[str, Any]) -> Section | None:
         tuple(rows),
         "Chance that two phases differ, and share of questions that change over all of "
         "them; questions with an answer in every phase and order. Passes are compared "
-        "at the same option order, mean over orders; pairs are of consensus answers.",
+        "at the same option order, mean over orders; pairs are of consensus answers. "
+        + _intervals(numbers),
     )
 
 
@@ -299,7 +315,7 @@ def _order_flips(numbers: Mapping[str, Any]) -> Section | None:
         ("arm", "two orders, %", "all orders, %", "n"),
         tuple(rows),
         "At a fixed phase, over distinct option orders: chance that two orders differ, "
-        "and share of questions that change under any.",
+        f"and share of questions that change under any. {_intervals(numbers)}",
     )
 
 
@@ -322,7 +338,7 @@ def _options(numbers: Mapping[str, Any]) -> Section | None:
         ("options", "orders", "two orders, %", "all orders, %", "n"),
         tuple(rows),
         "Orders: scored and possible. Where all were scored the rate over all orders "
-        "is exact; where some were it is a lower bound.",
+        f"is exact; where some were it is a lower bound. {_intervals(numbers)}",
     )
 
 
@@ -344,7 +360,7 @@ def _consistency(numbers: Mapping[str, Any]) -> Section | None:
     rows = [
         (
             name,
-            *(_number(values[key][kind]["value"], 3) for kind in _KINDS),
+            *(_agreement(values[key][kind]) for kind in _KINDS),
             str(values[key]["pairwise"]["n"]),
         )
         for key, name in (
@@ -352,7 +368,7 @@ def _consistency(numbers: Mapping[str, Any]) -> Section | None:
             ("ooc", "option order (OOC)"),
         )
     ]
-    notes = []
+    notes = [_intervals(numbers)]
     if values["rating"] is not None:
         notes.append(
             f"Rating: {values['rating']}; inconsistency points to: "
@@ -381,6 +397,14 @@ def _consistency(numbers: Mapping[str, Any]) -> Section | None:
         tuple(rows),
         " ".join(notes),
     )
+
+
+def _agreement(rate: Mapping[str, Any]) -> str:
+    """Format "0.832 [0.763, 0.901]"."""
+    if math.isnan(rate["value"]):
+        return UNDEFINED
+    value, low, high = (_number(rate[name], 3) for name in ("value", "low", "high"))
+    return f"{value} [{low}, {high}]"
 
 
 _KINDS = ("pairwise", "unanimous")
@@ -539,7 +563,7 @@ def _imported(numbers: Mapping[str, Any]) -> list[Section]:
         return []
     from phasefusion.report.foreign import foreign_sections
 
-    return foreign_sections(numbers["imported"])
+    return foreign_sections(numbers["imported"], _cluster(numbers))
 
 
 def _of(rates: Mapping[str, Any], arm: str) -> str:

@@ -24,16 +24,15 @@ from phasefusion.report.items import (
     without_orders,
 )
 from phasefusion.report.missing import kinds_of
+from phasefusion.report.rates import Paired, Rates
 from phasefusion.report.scored import MANY_TIES
 from phasefusion.report.stated import stated_answers
 from phasefusion.report.table import Table
 from phasefusion.stats import (
     attention_units,
     attribution,
-    mcnemar,
     stableeval_rating,
 )
-from phasefusion.stats.proportions import score_interval
 
 FORMAT = 1
 #: Pooled posterior above and below which an item is called robust or fragile.
@@ -73,23 +72,24 @@ def summarise(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
     if not shown:
         columns = without_orders(columns)
     everywhere = _complete(columns.consensus.values(), table)
+    rates = Rates(table.items)
     return {
         "format": FORMAT,
         "protocol": settings.get("protocol"),
-        "items": _items(run, passes, table),
+        "items": _items(run, passes, table, rates),
         "stated": stated_answers(passes),
-        "accuracy": _accuracy(table, columns, everywhere),
-        "comparisons": _comparisons(columns, everywhere),
-        "phase_flips": _phase_flips(table, columns),
-        "order_flips": _order_flips(table, columns) if shown else None,
-        "half_step": _half_step(settings, table, columns),
-        "consistency": _consistency(table, columns),
+        "accuracy": _accuracy(table, columns, everywhere, rates),
+        "comparisons": _comparisons(columns, everywhere, rates),
+        "phase_flips": _phase_flips(table, columns, rates),
+        "order_flips": _order_flips(table, columns, rates) if shown else None,
+        "half_step": _half_step(settings, table, columns, rates),
+        "consistency": _consistency(table, columns, rates),
         "margins_nats": _margins(table, columns.arms),
         "cost": _cost(settings, columns.arms),
         "ties": _ties(table, columns.arms),
         "option_mass": _option_mass(passes, settings),
         "letters": _letters(passes, table) if shown else {},
-        "by_type": _by_type(table, columns, everywhere),
+        "by_type": _by_type(table, columns, everywhere, rates),
         "card": sampling_card(run),
         "environment": environment(run),
         "generated": generated(passes, settings),
@@ -102,29 +102,12 @@ def timing(passes: Passes) -> Numbers:
     found = {}
     for arm in _recorded_arms(passes):
         seconds = passes.seconds[(passes.arm == arm) & ~np.isnan(passes.seconds)]
-        found[arm] = {
-            "n": len(seconds),
-            "total_s": float(seconds.sum()),
-            "per_pass_s": float(seconds.mean()) if len(seconds) else math.nan,
-        }
+        n = len(seconds)
+        with np.errstate(over="ignore"):  # a damaged number may be of any size
+            total_s = float(seconds.sum())
+        per_pass_s = total_s / n if n else math.nan
+        found[arm] = {"n": n, "total_s": total_s, "per_pass_s": per_pass_s}
     return found
-
-
-def rate(values: Column, chosen: NDArray[np.bool_] | None = None) -> Numbers:
-    """Mean of what items contribute, with a Wilson 95 % interval over items.
-
-    Contributions between 0 and 1 count as fractions of a success, which makes the
-    interval too wide rather than too narrow.
-    """
-    usable = ~np.isnan(values)
-    if chosen is not None:
-        usable &= chosen
-    n = int(usable.sum())
-    if n == 0:
-        return {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0}
-    value = float(values[usable].mean())
-    low, high = score_interval(value * n, n, 0.95)
-    return {"value": value, "low": low, "high": high, "n": n}
 
 
 def _complete(columns: Any, table: Table) -> NDArray[np.bool_]:
@@ -135,7 +118,9 @@ def _complete(columns: Any, table: Table) -> NDArray[np.bool_]:
     return complete
 
 
-def _items(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
+def _items(
+    run: Mapping[str, Any], passes: Passes, table: Table, rates: Rates
+) -> Numbers:
     planned = run.get("planned") or {}
     carries_all = np.ones(len(table.items), bool)
     for outcomes in table.arms.values():
@@ -160,6 +145,8 @@ def _items(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
     return {
         "questions": run.get("questions", {}).get("n"),
         "with_passes": len(table.items),
+        "videos": rates.n_videos,
+        "cluster": rates.by,
         "without_gold": int((table.gold < 0).sum()),
         "one_option": int((table.n_options == 1).sum()),
         "missing_answers": "wrong" if table.missing_is_wrong else "left out",
@@ -178,7 +165,7 @@ def _items(run: Mapping[str, Any], passes: Passes, table: Table) -> Numbers:
 
 
 def _accuracy(
-    table: Table, columns: ItemColumns, everywhere: NDArray[np.bool_]
+    table: Table, columns: ItemColumns, everywhere: NDArray[np.bool_], rates: Rates
 ) -> Numbers:
     """Accuracy by arm, by the policy of the run, and by either policy.
 
@@ -190,22 +177,24 @@ def _accuracy(
     )
     found = {}
     for arm in columns.arms:
-        answered = _rates(columns.answered[arm], everywhere)
-        missing_wrong = _rates(columns.missing_wrong[arm], asked)
+        answered = _rates(rates, columns.answered[arm], everywhere)
+        missing_wrong = _rates(rates, columns.missing_wrong[arm], asked)
         headline = missing_wrong if table.missing_is_wrong else answered
         found[arm] = headline | {"answered": answered, "missing_wrong": missing_wrong}
     return found
 
 
-def _rates(right: Right, chosen: NDArray[np.bool_]) -> Numbers:
+def _rates(rates: Rates, right: Right, chosen: NDArray[np.bool_]) -> Numbers:
     return {
-        "order_averaged": rate(right.order_averaged, chosen),
-        "first_order": rate(right.first_order, chosen),
-        "consensus": rate(right.consensus, chosen),
+        "order_averaged": rates.rate(right.order_averaged, chosen),
+        "first_order": rates.rate(right.first_order, chosen),
+        "consensus": rates.rate(right.consensus, chosen),
     }
 
 
-def _comparisons(columns: ItemColumns, everywhere: NDArray[np.bool_]) -> list[Numbers]:
+def _comparisons(
+    columns: ItemColumns, everywhere: NDArray[np.bool_], rates: Rates
+) -> list[Numbers]:
     """Fusion, or the vote without posteriors, against every other arm."""
     pool = "fusion" if "fusion" in columns.arms else "vote"
     if pool not in columns.arms:
@@ -222,13 +211,15 @@ def _comparisons(columns: ItemColumns, everywhere: NDArray[np.bool_]) -> list[Nu
                 "against": arm,
                 "n": int(usable.sum()),
                 "order_averaged_points": _points(mean[usable]),
-                "first_order": _paired(
-                    columns.first_order[pool][usable],
-                    columns.first_order[arm][usable],
-                ),
-                "consensus": _paired(
-                    columns.consensus[pool][usable], columns.consensus[arm][usable]
-                ),
+                **{
+                    name: _tested(
+                        rates.paired(np.where(usable, of[pool], np.nan), of[arm])
+                    )
+                    for name, of in (
+                        ("first_order", columns.first_order),
+                        ("consensus", columns.consensus),
+                    )
+                },
             }
         )
     return found
@@ -238,38 +229,25 @@ def _points(differences: Column) -> float:
     return 100 * float(differences.mean()) if len(differences) else math.nan
 
 
-def _paired(ours: Column, theirs: Column) -> Numbers:
-    """Difference in points and exact McNemar test of two 0/1 columns.
-
-    Without a question in them nothing was tested: p is NaN then.
-    """
-    both = ~(np.isnan(ours) | np.isnan(theirs))
-    ours, theirs = ours[both], theirs[both]
-    only_ours = int(((ours == 1) & (theirs == 0)).sum())
-    only_theirs = int(((ours == 0) & (theirs == 1)).sum())
+def _tested(found: Paired) -> Numbers:
     return {
-        "points": _points(ours - theirs),
-        "only_arm": only_ours,
-        "only_against": only_theirs,
-        "p": float(mcnemar(only_ours, only_theirs).pvalue) if len(ours) else math.nan,
+        "points": found.points,
+        "only_arm": found.only_first,
+        "only_against": found.only_second,
+        "p": found.exact,
+        "p_clustered": found.clustered,
     }
 
 
-def _phase_flips(table: Table, columns: ItemColumns) -> Numbers | None:
+def _phase_flips(table: Table, columns: ItemColumns, rates: Rates) -> Numbers | None:
     if len(table.phase_names) < 2:
         return None
     consensus = table.phase_consensus()
     usable = ~np.isnan(columns.phase_flips.pairwise)
-    answers = consensus[usable]
     pairs = [
         {
             "phases": [s, t],
-            "value": (
-                float((answers[:, s] != answers[:, t]).mean())
-                if len(answers)
-                else math.nan
-            ),
-            "n": len(answers),
+            **rates.rate((consensus[:, s] != consensus[:, t]).astype(float), usable),
         }
         for s in range(len(table.phase_names))
         for t in range(s + 1, len(table.phase_names))
@@ -277,22 +255,22 @@ def _phase_flips(table: Table, columns: ItemColumns) -> Numbers | None:
     ]
     return {
         "consensus": {
-            "pairwise": rate(columns.phase_flips.pairwise),
-            "any": rate(columns.phase_flips.any),
+            "pairwise": rates.rate(columns.phase_flips.pairwise),
+            "any": rates.rate(columns.phase_flips.any),
         },
         "passes": {
-            "pairwise": rate(columns.phase_flips_passes.pairwise),
-            "any": rate(columns.phase_flips_passes.any),
+            "pairwise": rates.rate(columns.phase_flips_passes.pairwise),
+            "any": rates.rate(columns.phase_flips_passes.any),
         },
         "pairs": pairs,
     }
 
 
-def _order_flips(table: Table, columns: ItemColumns) -> Numbers | None:
+def _order_flips(table: Table, columns: ItemColumns, rates: Rates) -> Numbers | None:
     if table.n_orders.max() < 2:
         return None
     arms = {
-        arm: {"pairwise": rate(flips.pairwise), "any": rate(flips.any)}
+        arm: {"pairwise": rates.rate(flips.pairwise), "any": rates.rate(flips.any)}
         for arm, flips in columns.order_flips.items()
     }
     name = "phases" if "phases" in columns.order_flips else columns.arms[0]
@@ -302,8 +280,8 @@ def _order_flips(table: Table, columns: ItemColumns) -> Numbers | None:
         by_options[str(k)] = {
             "orders": int(table.n_orders[chosen].max()),
             "orders_possible": _factorial(k),
-            "pairwise": rate(columns.order_flips[name].pairwise, chosen),
-            "any": rate(columns.order_flips[name].any, chosen),
+            "pairwise": rates.rate(columns.order_flips[name].pairwise, chosen),
+            "any": rates.rate(columns.order_flips[name].any, chosen),
         }
     return {"arms": arms, "by_options_of": name, "by_options": by_options}
 
@@ -315,7 +293,7 @@ def _factorial(k: int) -> int | float:
 
 
 def _half_step(
-    settings: Mapping[str, Any], table: Table, columns: ItemColumns
+    settings: Mapping[str, Any], table: Table, columns: ItemColumns, rates: Rates
 ) -> Numbers | None:
     """Answers that change when a grid moves by half of its own step."""
     if not columns.change:
@@ -324,13 +302,13 @@ def _half_step(
     arms = {}
     for arm, change in columns.change.items():
         arms[arm] = {
-            "consensus": rate(change, everywhere),
-            "passes": rate(columns.change_passes[arm], everywhere),
+            "consensus": rates.rate(change, everywhere),
+            "passes": rates.rate(columns.change_passes[arm], everywhere),
             "shift": _shift(settings, table, arm, everywhere),
         }
     fusion = columns.change.get("fusion")
     against = {
-        arm: _paired(fusion[everywhere], change[everywhere])
+        arm: _tested(rates.paired(np.where(everywhere, fusion, np.nan), change))
         for arm, change in columns.change.items()
         if fusion is not None and arm != "fusion"
     }
@@ -384,7 +362,7 @@ def _grid_of(settings: Mapping[str, Any], arm: str) -> PhaseGrid | None:
     return None
 
 
-def _consistency(table: Table, columns: ItemColumns) -> Numbers:
+def _consistency(table: Table, columns: ItemColumns, rates: Rates) -> Numbers:
     """FPC over phases at a fixed order, OOC over orders at a fixed phase."""
     over_orders = columns.order_flips.get("phases")
     if over_orders is None:
@@ -393,7 +371,10 @@ def _consistency(table: Table, columns: ItemColumns) -> Numbers:
     if len(table.phase_names) < 2:
         nothing = np.full(len(table.items), np.nan)
         over_phases = type(over_phases)(nothing, nothing)
-    fpc, ooc = rate(1 - over_phases.pairwise), rate(1 - over_orders.pairwise)
+    fpc, ooc = (
+        rates.rate(1 - over_phases.pairwise),
+        rates.rate(1 - over_orders.pairwise),
+    )
     both = (fpc["value"], ooc["value"])
     tied = _tied(table)
     # a tie rule answers the same in every phase and order, whatever the model
@@ -401,8 +382,8 @@ def _consistency(table: Table, columns: ItemColumns) -> Numbers:
     configurations = _configurations(table, columns)
     pooled = ~np.isnan(table.pooled_top) & (table.n_options > 1)
     return {
-        "fpc": {"pairwise": fpc, "unanimous": rate(1 - over_phases.any)},
-        "ooc": {"pairwise": ooc, "unanimous": rate(1 - over_orders.any)},
+        "fpc": {"pairwise": fpc, "unanimous": rates.rate(1 - over_phases.any)},
+        "ooc": {"pairwise": ooc, "unanimous": rates.rate(1 - over_orders.any)},
         "tied_passes": tied,
         "rating": stableeval_rating(*both) if defined else None,
         "attribution": attribution(*both) if defined else None,
@@ -558,7 +539,7 @@ def _letters(passes: Passes, table: Table) -> Numbers:
 
 
 def _by_type(
-    table: Table, columns: ItemColumns, everywhere: NDArray[np.bool_]
+    table: Table, columns: ItemColumns, everywhere: NDArray[np.bool_], rates: Rates
 ) -> Numbers:
     types = sorted({info.type for info in table.items if info.type is not None})
     of_item = np.array([info.type for info in table.items], object)
@@ -571,14 +552,14 @@ def _by_type(
         found[kind] = {
             "n": int(chosen.sum()),
             "accuracy": {
-                arm: rate(columns.accuracy[arm], chosen & everywhere)
+                arm: rates.rate(columns.accuracy[arm], chosen & everywhere)
                 for arm in ("single", "fusion")
                 if arm in columns.arms
             },
-            "phase_flips": rate(columns.phase_flips.pairwise, chosen),
-            "order_flips": rate(order_flips.any, chosen),
+            "phase_flips": rates.rate(columns.phase_flips.pairwise, chosen),
+            "order_flips": rates.rate(order_flips.any, chosen),
             "half_step": {
-                arm: rate(columns.change[arm], chosen)
+                arm: rates.rate(columns.change[arm], chosen)
                 for arm in ("single", "fusion")
                 if arm in columns.change
             },

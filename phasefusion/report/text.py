@@ -13,6 +13,7 @@ from rich.text import Text
 
 from phasefusion.report.headline import headline, title
 from phasefusion.report.sections import TEXT_COLUMNS, Section, sections
+from phasefusion.stats._answers import half_up
 
 
 def render(numbers: Mapping[str, Any], timing: Mapping[str, Any]) -> RenderableType:
@@ -55,7 +56,8 @@ def _section(section: Section) -> list[RenderableType]:
 
 def _seconds(timing: Mapping[str, Any]) -> str:
     parts = [
-        f"{arm} {values['per_pass_s']:.3g} s a pass, {values['total_s']:.0f} s in all"
+        f"{arm} {values['per_pass_s']:.3g} s a pass, "
+        f"{half_up(values['total_s'], 0)} s in all"
         for arm, values in timing.items()
         if not math.isnan(values["per_pass_s"])
     ]

@@ -14,6 +14,8 @@ from phasefusion.errors import StatisticsError
 Policy: TypeAlias = Literal["complete", "available-macro", "available-micro"]
 POLICIES = ("complete", "available-macro", "available-micro")
 MAX_ANSWERS = 256  # what the kernels count
+#: From here on a number takes more digits before the point than anybody reads.
+_NO_FRACTION = 1e15
 
 
 def check_choice(value: str, names: tuple[str, ...], argument: str) -> None:
@@ -122,11 +124,15 @@ def ratio(parts: NDArray[np.int64], wholes: NDArray[np.int64]) -> NDArray[np.flo
 def half_up(value: float, digits: int) -> str:
     """Round a number for print, halves away from zero, as published tables do.
 
+    One so great that it has no digits behind the point is told by its first three.
+
     >>> half_up(12.5, 0), half_up(-0.04, 1), half_up(float("nan"), 1)
     ('13', '0.0', 'nan')
+    >>> half_up(-1.7976931348623157e308, 2)
+    '-1.8e+308'
     """
-    if not math.isfinite(value):
-        return str(value)
+    if not abs(value) < _NO_FRACTION:  # NaN too
+        return f"{value:.3g}"
     scale = 10**digits
     rounded = math.floor(abs(value) * scale + 0.5 + 1e-9) / scale
     return f"{math.copysign(rounded, value) if rounded else 0.0:.{digits}f}"

@@ -253,7 +253,7 @@ def matched_vote(
     ------
     StatisticsError
         If a shape or a number is out of range, or an item has more than 16 different
-        answers.
+        answers and `fractional` is true.
 
     References
     ----------
@@ -272,7 +272,10 @@ def matched_vote(
     try:
         counts = design.count(design.table, fractional)
     except ValueError as error:
-        raise StatisticsError("an item has more than 16 different answers") from error
+        raise StatisticsError(
+            "an item has more than 16 different answers, whose random tie-breaks are "
+            "not counted exactly; give fractional=False"
+        ) from error
     differ_within, differ_across, n_tied, agree_within, agree_across = counts
     n, n_used = len(kept), int(kept.sum())
     n_within, n_across = n_used * design.n_within, n_used * design.n_across

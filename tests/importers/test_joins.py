@@ -1,6 +1,7 @@
 """Joining by id: collisions, gaps, repeats, gold from elsewhere, runs that are one."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from phasefusion.importers import cannot, identical_runs, import_run
 from phasefusion.importers.run import _short_names
 from phasefusion.records import iter_passes, read_passes, read_run
 from phasefusion.report import report as make_report
+from phasefusion.report.sections import sections
 
 
 def said(*pairs, **more):
@@ -273,6 +275,25 @@ def test_budgets_are_no_phases(write, take, tmp_path):
     assert pair["p"] == 1.0
     assert set(made.numbers["accuracy"]) == {"8f", "16f"}
     assert "8f - 16f" in str(made)
+
+
+@pytest.mark.parametrize("per_video", [1, 3])
+def test_runs_that_share_videos_are_tested_by_video(write, tmp_path, per_video):
+    """Of six questions 16f gains five, all three of one video and two of the other."""
+    rows = [f"q{i},v{i // per_video},B,{'BA'[i < 5]},A" for i in range(6)]
+    file = write("wide.csv", "\n".join(["id,video_id,8f,16f,answer", *rows]) + "\n")
+    import_run(file, out=tmp_path / "r", n_options=3)
+    made = make_report(tmp_path / "r")
+    (pair,) = made.numbers["imported"]["pairs"]
+    assert (pair["only_first"], pair["only_second"]) == (0, 5)
+    assert pair["p"] == pytest.approx(2 / 2**5)
+    z = 5 / math.sqrt(3**2 + 2**2 if per_video == 3 else 5)
+    assert pair["p_clustered"] == pytest.approx(math.erfc(z / math.sqrt(2)))
+    by_title = {one.title: one for one in sections(made.numbers)}
+    table = by_title["Differences between imported runs"]
+    assert ("clustered by video" in table.note) == (per_video == 3)
+    shown = pair["p_clustered" if per_video == 3 else "p"]
+    assert f"{shown:.3g}" in table.rows[0]
 
 
 def test_a_run_without_frames(write, tmp_path):

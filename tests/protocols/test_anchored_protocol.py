@@ -11,7 +11,7 @@ from pixel_scorer import PixelScorer, make_clip
 
 import phasefusion as pf
 from phasefusion.anchors import AnchorRule, find_anchor
-from phasefusion.errors import DatasetError, GridError, UsageError
+from phasefusion.errors import DatasetError, FallbackWarning, GridError, UsageError
 from phasefusion.evaluate import evaluate
 from phasefusion.protocols import make_plan
 from phasefusion.records import check, export_anonymous, iter_passes
@@ -52,6 +52,12 @@ def run(path, out, rule, **options):
     return evaluate(
         path, PixelScorer(), out=out, protocol="anchored", anchor=rule, **options
     )
+
+
+def run_elsewhere(path, out, rule, **options):
+    """Run, with a window that is not where it was asked for."""
+    with pytest.warns(FallbackWarning, match="asked for is not there, and another"):
+        return run(path, out, rule, **options)
 
 
 def anchors_of(out):
@@ -111,7 +117,7 @@ def test_the_report_counts_what_was_found_and_tried(clips, tmp_path):
         {"video": "b.mp4"},
         {"video": "b.mp4"},
     )
-    made = run(path, tmp_path / "run", AnchorRule(phrase="the bars", **WIDE))
+    made = run_elsewhere(path, tmp_path / "run", AnchorRule(phrase="the bars", **WIDE))
     found = anchors_of(made.path)
     assert found["q0"]["kind"] == "subtitle"
     assert found["q0"]["frame"] == 20
@@ -236,7 +242,7 @@ def test_what_cannot_be_found_is_a_recorded_fallback(
     (clips / "latin.srt").write_bytes(SRT.replace("bars", "Säule").encode("latin-1"))
     (clips / "noise.srt").write_bytes(bytes(range(128, 256)) * 40)
     (clips / "late.srt").write_text(SRT.replace("00:00:0", "00:01:0"))
-    made = run(ask(clips, row), tmp_path / "run", AnchorRule(**rule, **WIDE))
+    made = run_elsewhere(ask(clips, row), tmp_path / "run", AnchorRule(**rule, **WIDE))
     (anchor,) = anchors_of(made.path).values()
     assert anchor["kind"] in ("vectors", "histogram", "centre")
     failed = [one for one in anchor["tried"] if one["outcome"] == "failed"]
@@ -249,7 +255,7 @@ def test_subtitles_that_are_gone_are_a_recorded_fallback(clips, tmp_path):
     (tmp_path / "gone.srt").write_text(SRT)
     items = pf.datasets.load_questions(ask(tmp_path, {"subtitles": "gone.srt"}))
     (tmp_path / "gone.srt").unlink()
-    made = run(items, tmp_path / "run", AnchorRule(phrase="look", **WIDE))
+    made = run_elsewhere(items, tmp_path / "run", AnchorRule(phrase="look", **WIDE))
     (anchor,) = anchors_of(made.path).values()
     assert anchor["tried"][0]["kind"] == "subtitle"
     assert "gone.srt" in anchor["tried"][0]["why"]
@@ -280,7 +286,7 @@ def test_text_in_another_encoding_is_found(clips, tmp_path):
 def test_a_clip_of_one_frame(clips, tmp_path):
     path = ask(clips, {"video": "one.mp4"})
     rule = AnchorRule(phrase="look")
-    made = run(path, tmp_path / "run", rule, short="unique")
+    made = run_elsewhere(path, tmp_path / "run", rule, short="unique")
     (anchor,) = anchors_of(made.path).values()
     assert anchor["kind"] == "centre"
     assert anchor["window"] == [0, 1]
@@ -293,7 +299,7 @@ def test_a_clip_of_one_frame(clips, tmp_path):
 def test_a_part_of_a_video_has_its_own_window(clips, tmp_path):
     path = ask(clips, {"start": 2.0, "end": 5.0, "moment": 3.0}, {"moment": 9.0})
     rows = AnchorRule(times_field="moment", **WIDE)
-    made = run(path, tmp_path / "run", rows)
+    made = run_elsewhere(path, tmp_path / "run", rows)
     found = anchors_of(made.path)
     assert (found["q0"]["kind"], found["q0"]["frame"]) == ("timestamp", 30)
     assert found["q0"]["window"] == [30, 45]  # half of three seconds
@@ -307,12 +313,15 @@ def test_a_part_of_a_video_has_its_own_window(clips, tmp_path):
 
 def test_a_time_outside_the_part_is_a_fallback(clips, tmp_path):
     path = ask(clips, {"start": 2.0, "end": 5.0, "moment": 1.0})
-    made = run(path, tmp_path / "run", AnchorRule(times_field="moment", **WIDE))
+    made = run_elsewhere(
+        path, tmp_path / "run", AnchorRule(times_field="moment", **WIDE)
+    )
     (anchor,) = anchors_of(made.path).values()
     assert "outside the part asked about, 2.000 to 5.000 s" in anchor["tried"][1]["why"]
     first, end = anchor["window"]
     assert 20 <= first < end <= 50
     assert first <= anchor["frame"] < end
+    run(path, tmp_path / "run", AnchorRule(times_field="moment", **WIDE))  # nothing new
 
 
 @pytest.mark.parametrize("frames", [(20, 50), (20, 21), (0, 60)])

@@ -121,6 +121,14 @@ def test_command(whole):
     assert "clusters are needed" in " ".join(few.output.split())
 
 
+def test_a_run_that_was_limited_lacks_nothing(tmp_path):
+    path = write_questions(tmp_path, 8)
+    scorer = RuleScorer(by_phase)
+    made = run(path, tmp_path / "run", scorer, "phasefusion", limit=6, dense=12)
+    found = pf.calibrate(made, **LEVELS)
+    assert (found.n_questions, found.n_asked, found.unfinished()) == (6, 6, "")
+
+
 def test_what_a_run_lacks_is_said(whole, tmp_path):
     """Two questions are not begun, one lacks a phase, one a phase of another order."""
     assert pf.calibrate(whole[1], **LEVELS).unfinished() == ""

@@ -1,6 +1,7 @@
 """Figures about prompts and option orders against effects put into the scorer."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -50,7 +51,8 @@ def test_unlabelled(eight, tmp_path):
     assert with_letters["two orders differ"]["value"] == pytest.approx((1 - same) / 2)
     changes = table(made.report(), 1)["changes under some order"]
     assert (changes["with letters alone"], changes["without letters alone"]) == (4, 0)
-    assert changes["p"] == pytest.approx(2 * 0.5**4)
+    # one question of every video: z = 4 / sqrt(4)
+    assert changes["p"] == pytest.approx(math.erfc(2 / math.sqrt(2)))
     passes = list(iter_passes(tmp_path))
     assert {p["arm"]: p.get("prompt") for p in passes} == {
         "single": None,

@@ -14,6 +14,7 @@ from phasefusion.evaluate import evaluate
 from phasefusion.protocols import PROTOCOLS, get, make_plan, names
 from phasefusion.records import check, iter_passes, read_run
 from phasefusion.report.figures import FIGURES
+from phasefusion.report.sections import sections
 from phasefusion.scoring import GeneratedAnswers
 
 SMALL = {"budget": 2, "dense": 7, "n_orders": 3}
@@ -119,6 +120,10 @@ def test_every_report_prints_the_protocols_own_figure(questions, tmp_path, name)
         assert figure["tables"]
         assert all(one["rows"] for one in figure["tables"])
     json.dumps(report.to_dict(), allow_nan=False)
+    assert report.numbers["items"]["cluster"] == "video"
+    for one in sections(report.numbers):
+        if "p" in one.columns or any("[" in cell for row in one.rows for cell in row):
+            assert "clustered by video" in one.note, one.title
 
 
 @pytest.mark.parametrize("name", names())
@@ -243,3 +248,56 @@ def shipped():
         tinyvlm.model_dir(), device="cpu", dtype="float32"
     )
     torch.set_num_threads(threads)
+
+
+#: Those that do not ask for every one of the 26! orders.
+FEW_ORDERS = [name for name in names() if name not in ("permutations", "stress")]
+
+
+@pytest.mark.parametrize("name", FEW_ORDERS)
+def test_a_question_of_many_answers_is_in_every_report(tmp_path, name):
+    """Letter A is always chosen, so 26 orders give up to 26 different answers."""
+    path = make_questions(tmp_path, n_clips=1, per_clip=2)
+    first = json.loads(path.read_text().splitlines()[0])
+    wide = first | {"question_id": "wide", "options": [f"thing {c}" for c in range(26)]}
+    path.write_text(f"{path.read_text()}{json.dumps(wide)}\n")
+    options = {"budget": 2, "dense": 7, "values": VALUES.get(name)}
+    if name == "phasefusion":
+        options["orders"] = "latin"
+    if name == "anchored":
+        options["anchor"] = AnchorRule(window="1/2")
+    scorer = Asks(letter=6.0)
+    out = tmp_path / "run"
+    made = evaluate(path, scorer, out=out, protocol=name, progress=False, **options)
+    given = {p["answer"] for p in iter_passes(out) if p["question_id"] == "wide"}
+    assert len(given) > 16 or name != "phasefusion"
+    assert str(made.report())
+
+
+class Masks:
+    """All but one option masked, by the least number there is or one near it."""
+
+    def __init__(self, least):
+        self.least = least
+
+    def variant(self, name):
+        return self
+
+    def score(self, clip, question, options, *, orders):
+        n_phases = 1 if clip is None else len(clip.indices)
+        scores = np.full((n_phases, len(orders), len(options)), self.least)
+        scores[:, 1:, 1:] *= 0.6
+        scores[:, :, len(question) % 2] = 0.0
+        return scores
+
+
+@pytest.mark.parametrize("least", [float(np.finfo(np.float64).min), -3e306])
+@pytest.mark.parametrize("name", names())
+def test_masked_scores_are_in_every_report(questions, tmp_path, name, least):
+    report = run(questions, tmp_path, name, Masks(least)).report()
+    for text in (str(report), report.to_markdown(), report._repr_html_()):
+        assert " inf" not in text
+    json.dumps(report.to_dict(), allow_nan=False)
+    if name in ("phasefusion", "stableeval"):
+        assert f"{-least:.3g}" in str(report)
+        assert report.save_html(tmp_path, n_strips=0).exists()

@@ -192,7 +192,7 @@ ODD = [
     ("budget", -1, "an integer >= 0 or null"),
     ("budget", False, "an integer >= 0 or null"),
     ("n_options", "3", "an integer >= 1"),
-    ("n_phases", True, "an integer >= 1"),
+    ("n_phases", True, "an integer from 1 to 65536"),
     ("phase_index", "0", "an integer >= 0"),
     ("phase_index", False, "an integer >= 0"),
     ("shifted", 1, "true or false"),

@@ -10,9 +10,11 @@ from made_runs import made_run
 from pass_files import text
 from sample_passes import make_pass
 
+from phasefusion.compare import compare
 from phasefusion.errors import RecordError, RecordWarning
-from phasefusion.records import iter_passes, merge, read_run
+from phasefusion.records import check, export_anonymous, iter_passes, merge, read_run
 from phasefusion.report import report
+from phasefusion.report.headline import headline
 
 
 def file(folder, name, *rows):
@@ -236,6 +238,53 @@ def test_runs_of_other_settings_are_a_conflict(tmp_path, keep):
     else:
         seed = read_run(tmp_path / "c")["settings"]["seed"]
         assert seed == (0 if keep == "first" else 5)
+
+
+@pytest.mark.parametrize("keep", ["first", "last"])
+def test_what_was_kept_against_contradictions_is_said(tmp_path, keep):
+    for name, seed in (("a", 0), ("b", 1)):
+        made_run(tmp_path / name, n_items=2, seed=seed, no_gold=0)
+        path = tmp_path / name / "run.json"
+        run = json.loads(path.read_text())
+        run["settings"]["scorer"]["model"] = f"/models/{name}"
+        path.write_text(json.dumps(run))
+    a, b, both = tmp_path / "a", tmp_path / "b", tmp_path / "both"
+    rows = [json.loads(line) for line in (b / "passes.jsonl").read_text().splitlines()]
+    gold = {row["question_id"]: row["gold"] for row in iter_passes(a)}
+    for row in rows:
+        row["gold"] = gold[row["question_id"]]
+    (b / "passes.jsonl").write_text(text(*rows))
+    made = merge([a, b], both, keep=keep)
+    setting = "scorer.model: '/models/a' -> '/models/b'"
+    n = len(rows)
+    assert read_run(both)["conflicts"] == {
+        "keep": keep,
+        "settings": [setting],
+        "passes": n,
+    }
+    assert made.n_conflicts == n + 1
+    said = (
+        f"merged of runs made with other settings ({setting}), and of which {n} passes "
+        f"differed, the {keep} of each being kept"
+    )
+    found = report(both)
+    assert any(said in line for line in headline(found.numbers))
+    assert said in found.numbers["card"]["text"]
+    alone = report(a if keep == "first" else b).numbers
+    assert found.numbers["environment"]["id"] != alone["environment"]["id"]
+    assert not any("merged" in line for line in headline(alone))
+    (finding,) = check(both).findings
+    assert (finding.kind, finding.field) == ("run file", "conflicts")
+    assert said in str(finding)
+    assert any(
+        f"A is no run of one making: it was {said}" in one
+        for one in compare(both, a).notices
+    )
+    again = merge([a, both], tmp_path / "again", keep=keep).written
+    assert read_run(again)["conflicts"]["settings"] == [setting]
+    export_anonymous(both, tmp_path / "anonymous")
+    part = read_run(tmp_path / "anonymous")["conflicts"]
+    assert part == {"keep": keep, "settings": ["scorer.model"], "passes": n}
 
 
 def test_what_cannot_be_merged(tmp_path):

@@ -253,6 +253,10 @@ def test_names_that_are_patterns_or_quotes(tmp_path, reader, name):
     ("changes", "message"),
     [
         ({"n_options": 2.5}, "n_options is 2.5, not an integer >= 1"),
+        ({"n_options": 2**31}, "order has another length than n_options: 3, not 214"),
+        ({"n_phases": 2**31}, "n_phases is 2147483648, not an integer from 1 to 65536"),
+        ({"type": ["when"]}, r"type is \['when'\], not a text or null"),
+        ({"video_id": {"a": 1}}, r"video_id is \{'a': 1\}, not a text or null"),
         ({"answer": 1.5}, "answer is 1.5, not an integer"),
         ({"gold": 3}, "gold is not one of the options: 3 of 3"),
         ({"phase": [1]}, r"phase is \[1\], not \[numerator, denominator\]"),

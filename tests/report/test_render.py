@@ -7,11 +7,12 @@ import pytest
 from made_runs import made_run
 from rich.console import Console
 
+from phasefusion._wording import by_number
 from phasefusion.errors import RecordError
 from phasefusion.records import read_run
 from phasefusion.report import Report, report
 from phasefusion.report.headline import headline
-from phasefusion.report.sections import percent, sections
+from phasefusion.report.sections import _p, percent, sections
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +127,7 @@ def test_a_run_without_one_usable_pass_says_so(tmp_path, protocol):
         "\n  ", " "
     )
     lines = headline(made.numbers)
-    assert lines[0] == f"3 of 3 questions, {n} passes."
+    assert lines[0] == f"3 of 3 questions on 2 videos, {n} passes."
     assert not any(percent(math.nan) in line for line in lines)
     assert "Only 0 of 3 questions have every pass" in " ".join(lines)
     assert made.to_dict()["items"]["missing_reasons"] == [
@@ -164,6 +165,18 @@ def test_few_questions_left_are_named(tmp_path):
     assert not any(line.startswith("Only") for line in lines)
 
 
+def test_seconds_of_any_size_are_summed(tmp_path):
+    passes = made_run(tmp_path, protocol="quick")
+    for row in passes:
+        row["seconds"] = 1e308
+    lines = "".join(json.dumps(row) + "\n" for row in passes)
+    (tmp_path / "passes.jsonl").write_text(lines)
+    assert "Scoring took: single inf s a pass, inf s in all" in str(report(tmp_path))
+    passes[-1]["seconds"] = 1e300
+    (tmp_path / "passes.jsonl").write_text(json.dumps(passes[-1]) + "\n")
+    assert "1e+300 s a pass, 1e+300 s in all" in str(report(tmp_path))
+
+
 def test_notes_define_their_words(tmp_path, made):
     notes = {part.title: part.note for part in sections(made.numbers)}
     assert "low when the smaller is below 0.75" in notes["Consistency"]
@@ -172,6 +185,30 @@ def test_notes_define_their_words(tmp_path, made):
     made_run(tmp_path, protocol="stableeval")
     notes = {part.title: part.note for part in sections(report(tmp_path).numbers)}
     assert "same share" in notes["Letters answered"]
+
+
+@pytest.mark.parametrize(("per_video", "n_videos"), [(1, 14), (2, 7), (14, 1)])
+def test_what_questions_share_decides_on_intervals_and_tests(
+    tmp_path, per_video, n_videos
+):
+    made_run(tmp_path, per_video=per_video)
+    made = report(tmp_path)
+    first, second, *_ = headline(made.numbers)
+    assert f"on {by_number(n_videos, '1 video', f'{n_videos} videos')}, " in first
+    assert ("clustered by video" in second) == (n_videos == 7)
+    assert ("share one video" in second) == (n_videos == 1)
+    by_title = {part.title: part for part in sections(made.numbers)}
+    shared = "95 % intervals clustered by video (CR1, t)."
+    alone = "95 % Wilson intervals over questions."
+    for title in ("Accuracy", "Phase flips", "Order flips", "Consistency"):
+        assert (shared in by_title[title].note) == (per_video > 1)
+        assert (alone in by_title[title].note) == (per_video == 1)
+    tested = by_title["Fusion against the other arms"]
+    assert ("clustered by video" in tested.note) == (per_video > 1)
+    for row, entry in zip(tested.rows, made.numbers["comparisons"], strict=True):
+        p = entry["consensus"]["p" if per_video == 1 else "p_clustered"]
+        assert math.isnan(p) == (n_videos == 1)
+        assert row[5] == (percent(math.nan) if n_videos == 1 else _p(p))
 
 
 def test_repr(made):

@@ -12,6 +12,7 @@ from statistics import mean
 import numpy as np
 import pytest
 from made_runs import made_run
+from scipy.stats import t as t_law
 
 from phasefusion.errors import RecordError
 from phasefusion.report import report
@@ -28,6 +29,7 @@ class Plain:
         self.gold = {p["question_id"]: p["gold"] for p in passes}
         self.k = {p["question_id"]: p["n_options"] for p in passes}
         self.type = {p["question_id"]: p["type"] for p in passes}
+        self.video = {p["question_id"]: p["video_id"] for p in passes}
         self.orders = defaultdict(list)
         self.content = {}
         for p in passes:
@@ -131,14 +133,39 @@ def wilson(p, n, z=1.959963984540054):
     return sorted(roots.real)
 
 
-def check_rate(rate, values):
-    values = list(values)
+def clustered(values, videos):
+    """Mean plus and minus t times CR1; over the videos where none of them differs."""
+    n, p = len(values), mean(values)
+    sums = defaultdict(float)
+    for value, video in zip(values, videos, strict=True):
+        sums[video] += value - p
+    g, squares = len(sums), sum(x * x for x in sums.values())
+    if g < 2 or squares < 1e-20:
+        return wilson(p, g)
+    half = t_law.ppf(0.975, g - 1) * math.sqrt(g / (g - 1) * squares) / n
+    return max(0.0, p - half), min(1.0, p + half)
+
+
+def clustered_mcnemar(differences, videos):
+    sums = Counter()
+    for one, video in zip(differences, videos, strict=True):
+        sums[video] += one
+    squares = sum(x * x for x in sums.values())
+    z = sum(sums.values()) / math.sqrt(squares) if squares else 0.0
+    return math.erfc(abs(z) / math.sqrt(2))
+
+
+def check_rate(plain, rate, items, values):
+    videos, values = plain.video, list(values)
     assert rate["n"] == len(values)
     if not values:
         assert math.isnan(rate["value"])
         return
     assert rate["value"] == pytest.approx(mean(values), abs=1e-12)
-    low, high = wilson(mean(values), len(values))
+    if len(set(videos.values())) < len(videos):
+        low, high = clustered(values, [videos[q] for q in items])
+    else:
+        low, high = wilson(mean(values), len(values))
     assert rate["low"] == pytest.approx(low, abs=1e-9)
     assert rate["high"] == pytest.approx(high, abs=1e-9)
 
@@ -158,8 +185,9 @@ DROP = {(3, "phase", False, 1, 2), (5, "dense", True, 0, 0), (6, "union", False,
         {"seed": 2, "phases": 2},
         {"seed": 3, "phases": 5, "drop": DROP},
         {"seed": 4, "phases": 3, "origin": Fraction(0)},
+        {"seed": 5, "per_video": 1},
     ],
-    ids=["complete", "missing", "two phases", "five phases", "left"],
+    ids=["complete", "missing", "two phases", "five phases", "left", "own videos"],
 )
 def made(request, tmp_path):
     passes = made_run(tmp_path, **request.param)
@@ -182,10 +210,16 @@ def test_accuracy(made):
     assert list(numbers["accuracy"]) == list(plain.names())
     for arm, rates in numbers["accuracy"].items():
         right = {q: [a == plain.gold[q] for a in plain.answers(q, arm)] for q in items}
-        check_rate(rates["order_averaged"], (mean(right[q]) for q in items))
-        check_rate(rates["first_order"], (float(right[q][0]) for q in items))
         check_rate(
+            plain, rates["order_averaged"], items, (mean(right[q]) for q in items)
+        )
+        check_rate(
+            plain, rates["first_order"], items, (float(right[q][0]) for q in items)
+        )
+        check_rate(
+            plain,
             rates["consensus"],
+            items,
             (float(plain.consensus(q, arm) == plain.gold[q]) for q in items),
         )
 
@@ -213,6 +247,10 @@ def test_comparisons(made):
             assert (entry[key]["only_arm"], entry[key]["only_against"]) == (b, c)
             assert entry[key]["points"] == pytest.approx(100 * (b - c) / len(items))
             assert entry[key]["p"] == pytest.approx(exact_mcnemar(b, c))
+            ahead = [x - y for x, y in zip(ours, theirs, strict=True)]
+            assert entry[key]["p_clustered"] == pytest.approx(
+                clustered_mcnemar(ahead, [plain.video[q] for q in items])
+            )
         change = [
             mean(a == plain.gold[q] for a in plain.answers(q, "fusion"))
             - mean(a == plain.gold[q] for a in plain.answers(q, arm))
@@ -229,23 +267,33 @@ def test_phase_flips(made):
     items = plain.items(views)
     flips = numbers["phase_flips"]
     consensus = {q: [plain.consensus(q, view) for view in views] for q in items}
-    check_rate(flips["consensus"]["pairwise"], (pairwise(consensus[q]) for q in items))
-    check_rate(flips["consensus"]["any"], (any_flip(consensus[q]) for q in items))
+    check_rate(
+        plain,
+        flips["consensus"]["pairwise"],
+        items,
+        (pairwise(consensus[q]) for q in items),
+    )
+    check_rate(
+        plain, flips["consensus"]["any"], items, (any_flip(consensus[q]) for q in items)
+    )
     by_order = {
         q: list(zip(*(plain.answers(q, view) for view in views), strict=True))
         for q in items
     }
     for name, flip in (("pairwise", pairwise), ("any", any_flip)):
-        check_rate(flips["passes"][name], (mean(map(flip, by_order[q])) for q in items))
+        check_rate(
+            plain,
+            flips["passes"][name],
+            items,
+            (mean(map(flip, by_order[q])) for q in items),
+        )
     assert [tuple(p["phases"]) for p in flips["pairs"]] == list(
         itertools.combinations(range(plain.phases), 2)
     )
     for pair in flips["pairs"]:
         s, t = pair["phases"]
-        assert pair["n"] == len(items)
-        assert pair["value"] == pytest.approx(
-            mean(consensus[q][s] != consensus[q][t] for q in items)
-        )
+        differs = (float(consensus[q][s] != consensus[q][t]) for q in items)
+        check_rate(plain, pair, items, differs)
 
 
 def test_order_flips(made):
@@ -256,7 +304,10 @@ def test_order_flips(made):
         items = plain.items([arm])
         for name, flip in (("pairwise", pairwise), ("any", any_flip)):
             check_rate(
-                flips["arms"][arm][name], (flip(plain.answers(q, arm)) for q in items)
+                plain,
+                flips["arms"][arm][name],
+                items,
+                (flip(plain.answers(q, arm)) for q in items),
             )
     views = [f"phase {s}" for s in range(plain.phases)]
     items = plain.items(views)
@@ -265,11 +316,16 @@ def test_order_flips(made):
         return mean(flip(plain.answers(q, view)) for view in views)
 
     check_rate(
-        flips["arms"]["phases"]["any"], (over_phases(q, any_flip) for q in items)
+        plain,
+        flips["arms"]["phases"]["any"],
+        items,
+        (over_phases(q, any_flip) for q in items),
     )
     for k, rates in flips["by_options"].items():
         chosen = [q for q in items if plain.k[q] == int(k)]
-        check_rate(rates["pairwise"], (over_phases(q, pairwise) for q in chosen))
+        check_rate(
+            plain, rates["pairwise"], chosen, (over_phases(q, pairwise) for q in chosen)
+        )
         assert rates["orders"] == min(4, math.factorial(int(k)))
         assert rates["orders_possible"] == math.factorial(int(k))
 
@@ -284,9 +340,11 @@ def test_half_step(made):
         changed[arm] = [
             plain.consensus(q, arm) != plain.consensus(q, arm, True) for q in items
         ]
-        check_rate(rates["consensus"], map(float, changed[arm]))
+        check_rate(plain, rates["consensus"], items, map(float, changed[arm]))
         check_rate(
+            plain,
             rates["passes"],
+            items,
             (
                 mean(
                     a != b
@@ -320,12 +378,18 @@ def test_half_step(made):
 
 def test_consistency(made):
     plain, numbers = made
+    shared = len(set(plain.video.values())) < len(plain.video)
+    assert numbers["items"]["cluster"] == ("video" if shared else "question")
+    assert numbers["items"]["videos"] == len(set(plain.video.values()))
     views = [f"phase {s}" for s in range(plain.phases)]
     items = plain.items(views)
     flips, orders = numbers["phase_flips"]["passes"], numbers["order_flips"]["arms"]
     values = numbers["consistency"]
     for kind, name in (("pairwise", "pairwise"), ("unanimous", "any")):
-        assert values["fpc"][kind]["value"] == pytest.approx(1 - flips[name]["value"])
+        fpc = values["fpc"][kind]
+        assert fpc["value"] == pytest.approx(1 - flips[name]["value"])
+        assert fpc["low"] == pytest.approx(1 - flips[name]["high"], abs=1e-9)
+        assert fpc["high"] == pytest.approx(1 - flips[name]["low"], abs=1e-9)
         assert values["ooc"][kind]["value"] == pytest.approx(
             1 - orders["phases"][name]["value"]
         )
@@ -383,7 +447,9 @@ def test_margins_letters_types_and_cost(made):
         of_kind = [q for q in plain.gold if plain.type[q] == kind]
         items = [q for q in plain.items(plain.names(), gold=True) if q in of_kind]
         check_rate(
+            plain,
             values["accuracy"]["fusion"],
+            items,
             (
                 mean(a == plain.gold[q] for a in plain.answers(q, "fusion"))
                 for q in items

@@ -159,3 +159,30 @@ def test_wrong_tables():
         stats.matched_vote(np.zeros((1, 1, 30), int))
     with pytest.raises(StatisticsError, match="16 different answers"):
         stats.matched_vote(np.arange(18).reshape(1, 1, 18), splits=2)
+
+
+@pytest.mark.parametrize("rule", ["priority", "lowest"])
+def test_many_different_answers(rule):
+    """26 options, each once a phase: a half votes for the preferred one of its own."""
+    k = 26
+    table = np.stack([np.arange(k), np.roll(np.arange(k), 9)])[None]
+    ids = ["q7"]
+    made = stats.matched_vote(
+        table, n_options=k, splits=40, rule=rule, item_ids=ids, fractional=False, seed=3
+    )
+    rank = np.arange(k)
+    if rule == "priority":
+        rank = np.argsort(stats.tie_priority("q7", k, seed=3))
+    halves = stats.matched._halves(k, k // 2, 40, 3)
+    votes = [
+        [
+            [min(view[half == h].tolist(), key=rank.__getitem__) for h in (1, 2)]
+            for view in table[0]
+        ]
+        for half in halves
+    ]
+    within = np.mean([a != b for split in votes for a, b in split])
+    across = np.mean([s[i][0] != s[1 - i][1] for s in votes for i in (0, 1)])
+    assert made.within == pytest.approx(within)
+    assert made.across == pytest.approx(across)
+    assert made.tie_rate == 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from phasefusion.protocols import PROTOCOLS
@@ -73,10 +74,19 @@ def figure(passes: Passes, settings: Mapping[str, Any]) -> dict[str, Any] | None
     if compute is None or name not in PROTOCOLS:
         return None
     protocol = PROTOCOLS[name]
-    tables = compute(Study(passes, settings))
+    study = Study(passes, settings)
+    tables = [_with_intervals(table, study) for table in compute(study)]
     return {
         "reproduces": protocol.figure,
         "section": protocol.section,
         "is_further": name in _FURTHER,
         "tables": [table.to_dict() for table in tables],
     }
+
+
+def _with_intervals(table: FigureTable, study: Study) -> FigureTable:
+    """Name the intervals of a table of rates that does not say itself what they are."""
+    has_rates = any(kind == "rate" for _, kind in table.columns)
+    if not has_rates or "clustered by video" in table.note or "Wilson" in table.note:
+        return table
+    return replace(table, note=f"{table.note} {study.rates.intervals}.".lstrip())

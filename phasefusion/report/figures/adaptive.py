@@ -15,7 +15,6 @@ from phasefusion.report.figures.views import (
     passes_made,
     step_names,
 )
-from phasefusion.report.summary import rate
 from phasefusion.stats.adaptive import adaptive_phases
 
 
@@ -42,12 +41,18 @@ def adaptive(study: Study) -> list[FigureTable]:
         float((made.margins >= threshold)[used].mean()) if used.any() else math.nan
     )
     rows = [
-        ("one phase", 1.0, orders, rate(known * (first == study.gold), used), 0.0),
+        (
+            "one phase",
+            1.0,
+            orders,
+            study.rate(known * (first == study.gold), used),
+            0.0,
+        ),
         (
             f"adaptive, at most {len(names)}",
             made.mean_phases,
             passes_made(study, names),
-            rate(known * (made.answers == study.gold), used),
+            study.rate(known * (made.answers == study.gold), used),
             float((made.answers != first)[used].mean()) if used.any() else math.nan,
         ),
     ]

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from phasefusion._wording import by_number, counted
 from phasefusion.protocols.stages import share_of_lowest
 from phasefusion.report.figures.study import Study
-from phasefusion.report.figures.table import FigureTable, clean, paired, points
+from phasefusion.report.figures.table import FigureTable, clean
 from phasefusion.report.items import Column
-from phasefusion.report.summary import rate
 from phasefusion.stats import Allocation, allocation, attention_units
 
 
@@ -41,12 +40,22 @@ def margin(study: Study) -> list[FigureTable]:
     stray = int((asked & ~chosen).sum())
     paid = _mean(chosen[used]) * units[most] + units[b]
     rows = [
-        (f"{counted(b, 'frame')} for all", units[b], rate(once, used), math.nan),
-        (f"{counted(d, 'frame')} for all", units[d], rate(twice, used), math.nan),
+        (
+            f"{counted(b, 'frame')} for all",
+            units[b],
+            study.rate(once, used),
+            math.nan,
+        ),
+        (
+            f"{counted(d, 'frame')} for all",
+            units[d],
+            study.rate(twice, used),
+            math.nan,
+        ),
         (
             f"{counted(b, 'frame')}, {most} more for the lowest margins",
             paid,
-            rate(mixed, used),
+            study.rate(mixed, used),
             _mean(chosen[used]),
         ),
     ]
@@ -63,7 +72,7 @@ def margin(study: Study) -> list[FigureTable]:
         "questions is the one that makes both ways cost the same, rounded down."
         + _strays(stray),
     )
-    return [table, _gains(once, twice, mixed, chosen & used, used)]
+    return [table, _gains(study, once, twice, mixed, chosen & used, used)]
 
 
 def _strays(n: int) -> str:
@@ -79,6 +88,7 @@ def _strays(n: int) -> str:
 
 
 def _gains(
+    study: Study,
     once: Column,
     twice: Column,
     mixed: Column,
@@ -93,8 +103,8 @@ def _gains(
     ]
     rows = []
     for name, before, after, kept in pairs:
-        lost, gained, _, p, n = paired(before[kept], after[kept])
-        rows.append((name, points(after[kept], before[kept]), gained, lost, p, n))
+        one = study.paired(after, before, kept)
+        rows.append((name, one.points, one.only_first, one.only_second, one.p, one.n))
     return FigureTable(
         "What reallocation gains",
         (
@@ -106,7 +116,7 @@ def _gains(
             ("n", "count"),
         ),
         clean(rows),
-        "p is McNemar's, exact and two-sided.",
+        f"{study.rates.test}.",
     )
 
 

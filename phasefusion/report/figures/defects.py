@@ -8,15 +8,14 @@ place of an option in the prompt adds to its score.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from phasefusion.report.figures.stability import STABLE, UNSTABLE, Stability
-from phasefusion.report.figures.table import FigureTable, clean, rate_of
+from phasefusion.report.figures.table import FigureTable, clean
+from phasefusion.report.scored import MASKED
 from phasefusion.stats import attribution
-from phasefusion.stats.proportions import score_interval
 
 #: Variance of scores, in squared nats, that rounding may make.
 _NOTHING = 1e-24
@@ -55,7 +54,7 @@ def _by_question(found: Stability) -> FigureTable:
             (
                 name,
                 n,
-                _share(n, int(judged.sum())),
+                found.clustered(chosen.astype(np.float64), judged),
                 found.clustered(found.accuracy, chosen),
                 float(entropy[known].mean()) if known.any() else math.nan,
             )
@@ -72,15 +71,10 @@ def _by_question(found: Stability) -> FigureTable:
         clean(rows),
         f"For every question by itself, an axis is unstable below {UNSTABLE:g} and "
         f"stable above {STABLE:g}: only phases unstable points to the video side, only "
-        "orders to the language side, both to their alignment. Wilson intervals of the "
-        "share. Entropy: of the posterior over the options, in nats, mean over passes.",
+        "orders to the language side, both to their alignment. 95 % intervals, "
+        "clustered by video. Entropy: of the posterior over the options, in nats, mean "
+        "over passes.",
     )
-
-
-def _share(n: int, of: int) -> dict[str, Any]:
-    if not of:
-        return rate_of(math.nan, math.nan, math.nan, 0)
-    return rate_of(n / of, *score_interval(n, of, 0.95), of)
 
 
 def _by_item(found: Stability, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -101,11 +95,11 @@ def centred_scores(found: Stability, i: int) -> NDArray[np.float64] | None:
     """Log-probabilities of one question less their mean over options, (S, M, K).
 
     None for a question that lacks a pass or a posterior, or has an option without any
-    probability.
+    probability, masked ones included.
     """
     k, m = int(found.study.n_options[i]), int(found.study.n_orders[i])
     z = found.arm.logp[i, :, :m, :k]
-    if k < 2 or not m or not np.isfinite(z).all():
+    if k < 2 or not m or not (np.abs(z) < MASKED).all():
         return None
     centred: NDArray[np.float64] = z - z.mean(axis=-1, keepdims=True)
     return centred
@@ -245,7 +239,7 @@ def _spread(found: Stability) -> NDArray[np.float64]:
     for k in np.unique(n_options[n_options > 1]).tolist():
         rows = n_options == k
         z = logp[rows, :, :, :k]
-        finite = np.isfinite(z)
+        finite = np.abs(z) < MASKED
         spread[rows] = np.where(finite, z, 0.0).var(axis=-1)
         spread[rows] = np.where(finite.sum(axis=-1) == k, spread[rows], np.nan)
     return spread

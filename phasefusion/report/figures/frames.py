@@ -14,16 +14,10 @@ from numpy.typing import NDArray
 from phasefusion._wording import counted
 from phasefusion.protocols.arms import drawn_shift
 from phasefusion.report.figures.study import ArmPasses, Study
-from phasefusion.report.figures.table import (
-    FigureTable,
-    clean,
-    mean_rate,
-    paired,
-    points,
-    rate_of,
-)
+from phasefusion.report.figures.table import FigureTable, clean, shown
 from phasefusion.report.items import Column
-from phasefusion.report.summary import rate
+from phasefusion.report.rates import mean_rate, rate_of
+from phasefusion.report.table import Outcomes
 from phasefusion.stats import (
     attention_units,
     clustered_mean,
@@ -49,8 +43,8 @@ def reruns(study: Study) -> list[FigureTable]:
     floor = clustered_mean(changed[used].ravel(), videos, limits=(0.0, 1.0))
     n = int(used.sum())
     rows = [
-        ("two phases differ", rate(flips.pairwise, used)),
-        ("any phase differs", rate(flips.any, used)),
+        ("two phases differ", study.rates.clustered(flips.pairwise, used)),
+        ("any phase differs", study.rates.clustered(flips.any, used)),
         ("a repeated run differs", mean_rate(floor)),
     ]
     tables = [
@@ -59,7 +53,8 @@ def reruns(study: Study) -> list[FigureTable]:
             (("consensus answers", "text"), ("of questions", "rate")),
             clean(rows),
             f"{counted(n, 'question')} with all passes; repeated runs have the same "
-            "frames, orders and prompt, and are compared phase by phase.",
+            "frames, orders and prompt, and are compared phase by phase. 95 % "
+            "intervals, clustered by video.",
         )
     ]
     return [*tables, _ratio(study, flips.pairwise[used], changed[used], used)]
@@ -87,7 +82,7 @@ def _ratio(
         made = flip_ratio(
             np.repeat(flips, changed.shape[1]),
             changed.ravel(),
-            cluster=np.repeat(np.arange(n), changed.shape[1]),
+            cluster=np.repeat(study.videos[used], changed.shape[1]),
             seed=study.seed,
         )
         ratio, low, high = made.ratio, made.low, made.high
@@ -105,9 +100,9 @@ def _ratio(
             ("ratio above", "number"),
         ),
         clean([("two phases / repeated run", ratio, low, high, upper, at_least)]),
-        "Bootstrap interval over questions. Floor below: one-sided 95 % limit on the "
-        "share of questions that any repetition changes, and the ratio that it "
-        "leaves; that is what a floor of 0 shows.",
+        "Bootstrap interval over videos. Floor below: one-sided 95 % limit on the "
+        "share of questions that any repetition changes, as if none shared a video, "
+        "and the ratio that it leaves; that is what a floor of 0 shows.",
     )
 
 
@@ -132,8 +127,8 @@ def random_draws(study: Study) -> list[FigureTable]:
     rows = []
     for name, table in answers.items():
         kept = table[used]
-        right = np.where(study.gold[used, None] >= 0, kept == study.gold[used, None], 0)
-        known = study.gold[used] >= 0
+        known = np.where(study.gold >= 0, 1.0, np.nan)
+        right = known * (table == study.gold[:, None]).mean(axis=1)
         changes = (
             mean_rate(
                 random_draw_change_rate(
@@ -145,11 +140,9 @@ def random_draws(study: Study) -> list[FigureTable]:
             if len(kept)
             else _no_rate()
         )
-        accuracy = np.where(known, right.mean(axis=1) if len(kept) else 0.0, np.nan)
-        rows.append((name, changes, rate(accuracy), len(kept)))
-    first = [table[used] for table in answers.values()]
-    moved = [(t[:, 0] != t[:, 1]).astype(np.float64) for t in first]
-    p = paired(moved[0], moved[1])[3]
+        rows.append((name, changes, study.rates.clustered(right, used), len(kept)))
+    moved = [(t[:, 0] != t[:, 1]).astype(np.float64) for t in answers.values()]
+    test = study.paired(moved[0], moved[1], used)
     return [
         FigureTable(
             "Answers that differ between two random origins",
@@ -161,8 +154,8 @@ def random_draws(study: Study) -> list[FigureTable]:
             ),
             clean(rows),
             f"Origins drawn for every video, the same for both; {len(made)} draws, "
-            f"{len(pairs)} pairs, intervals clustered by video. McNemar's p of the "
-            f"two on the first pair: {p:.3g}.",
+            f"{len(pairs)} pairs, intervals clustered by video. {study.rates.test}: "
+            f"{shown(test.p, 'pvalue')} for the two on the first pair.",
         )
     ]
 
@@ -193,12 +186,12 @@ def phase_sweep(study: Study) -> list[FigureTable]:
     made = flip_rates(consensus)
     flips = study.phase_flips(arm)
     complete: NDArray[np.bool_] = np.min(consensus, axis=1) >= 0
-    rows: list[tuple[Any, ...]] = [("two phases", rate(flips.pairwise))]
+    rows: list[tuple[Any, ...]] = [("two phases", study.rate(flips.pairwise))]
     n_views = len(arm.views)
     if n_views > 3 and complete.any():
         value = rarefied_flip_rate(consensus[complete], 3)
         rows.append(("three phases", rate_of(value, math.nan, math.nan, made.n_used)))
-    rows.append((f"all {n_views} phases", rate(flips.any)))
+    rows.append((f"all {n_views} phases", study.rate(flips.any)))
     shares = FigureTable(
         "Consensus answers over the phases",
         (("some of them differ in", "text"), ("questions", "rate")),
@@ -208,7 +201,7 @@ def phase_sweep(study: Study) -> list[FigureTable]:
     by_phase = []
     for s, view in enumerate(arm.views):
         phase = _phase_text(study, s, n_views)
-        by_phase.append((phase, rate(study.right(view), complete)))
+        by_phase.append((phase, study.rate(study.right(view), complete)))
     return [
         shares,
         FigureTable(
@@ -237,10 +230,10 @@ def budget_sweep(study: Study) -> list[FigureTable]:
             (
                 str(frames),
                 int(attention_units(1, frames)),
-                rate(single, used),
-                rate(study.accuracy(arm.pooled), used)["value"],
-                rate(flips.pairwise, used),
-                rate(flips.any, used),
+                study.rate(single, used),
+                study.rate(study.accuracy(arm.pooled), used)["value"],
+                study.rate(flips.pairwise, used),
+                study.rate(flips.any, used),
                 int(used.sum()),
             )
         )
@@ -286,9 +279,9 @@ def sampler_sweep(study: Study) -> list[FigureTable]:
     rows = [
         (
             name,
-            rate(study.accuracy(one), used),
-            rate(study.right(one), used)["value"],
-            rate((one.consensus != grid.first.consensus).astype(float), used)["value"],
+            study.rate(study.accuracy(one), used),
+            study.rate(study.right(one), used)["value"],
+            _mean((one.consensus != grid.first.consensus)[used]),
             int(used.sum()),
         )
         for name, one in [("(exact grid)", grid.first), *arms]
@@ -305,17 +298,19 @@ def sampler_sweep(study: Study) -> list[FigureTable]:
         clean(rows),
         "Questions with every pass.",
     )
-    return [table, _pairs(arms, used)] if len(arms) > 1 else [table]
+    return [table, _pairs(study, arms, used)] if len(arms) > 1 else [table]
 
 
-def _pairs(arms: Sequence[tuple[str, Any]], used: NDArray[np.bool_]) -> FigureTable:
-    answers = np.stack([one.consensus[used] for _, one in arms], axis=1)
+def _pairs(
+    study: Study, arms: Sequence[tuple[str, Outcomes]], used: NDArray[np.bool_]
+) -> FigureTable:
+    answers = np.stack([one.consensus for _, one in arms], axis=1)
     rows: list[tuple[Any, ...]] = []
     for i, j in combinations(range(len(arms)), 2):
         differs = (answers[:, i] != answers[:, j]).astype(np.float64)
-        rows.append((f"{arms[i][0]} - {arms[j][0]}", rate(differs)))
-    made = flip_rates(answers)
-    rows.append(("any two of them", rate(made.per_item_any.astype(np.float64))))
+        rows.append((f"{arms[i][0]} - {arms[j][0]}", study.rate(differs, used)))
+    any_two = flip_rates(answers).per_item_any.astype(np.float64)
+    rows.append(("any two of them", study.rate(any_two, used)))
     return FigureTable(
         "Consensus answers that differ between samplers",
         (("samplers", "text"), ("questions", "rate")),
@@ -379,11 +374,21 @@ def _counts_compared(
 ) -> FigureTable:
     rows = []
     for (s, fewer), (t, more) in combinations(made, 2):
-        a, b = (study.right(arm.pooled) for arm in (fewer, more))
-        a, b = a[used], b[used]
+        made_of = study.paired(
+            study.right(more.pooled), study.right(fewer.pooled), used
+        )
         differs = fewer.pooled.consensus[used] != more.pooled.consensus[used]
-        lost, gained, _, p, n = paired(a, b)
-        rows.append((f"{t} over {s}", points(b, a), gained, lost, p, _mean(differs), n))
+        rows.append(
+            (
+                f"{t} over {s}",
+                made_of.points,
+                made_of.only_first,
+                made_of.only_second,
+                made_of.p,
+                _mean(differs),
+                made_of.n,
+            )
+        )
     return FigureTable(
         "Numbers of phases compared",
         (
@@ -396,7 +401,7 @@ def _counts_compared(
             ("n", "count"),
         ),
         clean(rows),
-        "p is McNemar's, exact and two-sided.",
+        f"{study.rates.test}.",
     )
 
 

@@ -9,13 +9,20 @@ import numpy as np
 
 from phasefusion._wording import counted
 from phasefusion.report.figures.study import ArmPasses, Study
-from phasefusion.report.figures.table import FigureTable, clean, mean_rate, rate_of
+from phasefusion.report.figures.table import FigureTable, clean
+from phasefusion.report.rates import mean_rate, rate_of
 from phasefusion.report.table import Outcomes
 from phasefusion.stats import auroc, clustered_mean, flag_lowest, matched_vote, tost
 
 #: Margin of equivalence of the paper, as a fraction.
 MARGIN = 0.025
 _LOWEST = 0.2
+#: Of the flips by margin, by whether questions share videos.
+_MARGIN_INTERVALS = (
+    "AUROC with DeLong's interval, the rates with Wilson's.",
+    "AUROC with Obuchowski's interval, clustered by video; those of the rates are "
+    "Wilson's, as if no question shared a video.",
+)
 
 
 def phasefusion(study: Study) -> list[FigureTable]:
@@ -119,7 +126,9 @@ def _margins(study: Study, one: Outcomes) -> list[FigureTable]:
     if not known.any():
         return []
     changed = flips[known] == 1
-    area = auroc(changed, -margins[known])
+    shared = study.rates.by == "video"
+    videos = study.videos[known] if shared else None
+    area = auroc(changed, -margins[known], cluster=videos)
     flagged = flag_lowest(margins[known], changed, _LOWEST)
     n_others = flagged.n - flagged.k
     rows = [
@@ -148,6 +157,6 @@ def _margins(study: Study, one: Outcomes) -> list[FigureTable]:
             ),
             clean([("single", *row) for row in rows]),
             "A low margin of the single pass in the first order, against changing "
-            "under some order. AUROC with DeLong's interval.",
+            f"under some order. {_MARGIN_INTERVALS[shared]}",
         )
     ]

@@ -12,22 +12,13 @@ from numpy.typing import NDArray
 from phasefusion import orders as option_orders
 from phasefusion.fusion import fuse_items, posterior
 from phasefusion.report.figures.study import ArmPasses, Study
-from phasefusion.report.figures.table import (
-    FigureTable,
-    clean,
-    mean_rate,
-    paired,
-    points,
-    rate_of,
-)
-from phasefusion.report.summary import rate
+from phasefusion.report.figures.table import FigureTable, clean, points
+from phasefusion.report.rates import rate_of
 from phasefusion.report.table import Outcomes
 from phasefusion.stats import (
-    clustered_mean,
     fixation,
     matched_vote,
     pride,
-    unanimity,
 )
 
 #: Orders that vote in sets of four, and that an ensemble is made of.
@@ -48,10 +39,10 @@ def contrast(study: Study, other: str, labels: tuple[str, str]) -> list[FigureTa
         rows.append(
             (
                 label,
-                rate(study.accuracy(arm.first), both),
-                rate(study.right(arm.first), both)["value"],
-                rate(flip.pairwise, both),
-                rate(flip.any, both),
+                study.rate(study.accuracy(arm.first), both),
+                study.rate(study.right(arm.first), both)["value"],
+                study.rate(flip.pairwise, both),
+                study.rate(flip.any, both),
                 int(both.sum()),
             )
         )
@@ -66,7 +57,7 @@ def contrast(study: Study, other: str, labels: tuple[str, str]) -> list[FigureTa
             ("n", "count"),
         ),
         clean(rows),
-        "Questions with an answer in every order both ways, 95 % Wilson intervals.",
+        "Questions with an answer in every order both ways.",
     )
     return [table, _changes(study, here.first, there.first, labels)]
 
@@ -75,12 +66,15 @@ def _changes(
     study: Study, here: Outcomes, there: Outcomes, labels: tuple[str, str]
 ) -> FigureTable:
     both = study.complete(here, there)
-    flips = [study.order_flips(one).any[both] for one in (here, there)]
-    right = [study.right(one)[both] for one in (here, there)]
-    rows = [
-        ("changes under some order", *paired(*flips)),
-        ("consensus right", *paired(*right)),
-    ]
+    flips = [study.order_flips(one).any for one in (here, there)]
+    right = [study.right(one) for one in (here, there)]
+    rows = []
+    for name, (first, second) in (
+        ("changes under some order", flips),
+        ("consensus right", right),
+    ):
+        one = study.paired(second, first, both)
+        rows.append((name, one.only_second, one.only_first, one.points, one.p, one.n))
     return FigureTable(
         f"Questions of which it holds for {labels[0]} or {labels[1]} alone",
         (
@@ -92,7 +86,7 @@ def _changes(
             ("n", "count"),
         ),
         clean(rows),
-        f"Points: {labels[1]} minus {labels[0]}. p is McNemar's, exact and two-sided.",
+        f"Points: {labels[1]} minus {labels[0]}; {study.rates.test}.",
     )
 
 
@@ -121,13 +115,13 @@ def pride_figure(study: Study) -> list[FigureTable]:
         whole = pride(rotations[:, 0], rotations, fraction=1.0)
         averaged[rows] = known * (whole.answers == gold)
         prior_rows.append((k, whole.prior, len(rows)))
-    used = rate(given)["n"]
+    used = study.rate(given)["n"]
     mean_k = float(study.n_options[~np.isnan(given)].mean()) if used else math.nan
     pride_passes = 1 + _PRIDE_SHARE * (mean_k - 1)
     rows_of = [
-        ("given order", 1.0, rate(given), math.nan),
-        ("PriDe", pride_passes, rate(debiased), points(debiased, given)),
-        ("average of rotations", mean_k, rate(averaged), points(averaged, given)),
+        ("given order", 1.0, study.rate(given), math.nan),
+        ("PriDe", pride_passes, study.rate(debiased), points(debiased, given)),
+        ("average of rotations", mean_k, study.rate(averaged), points(averaged, given)),
     ]
     table = FigureTable(
         "Letter prior divided out",
@@ -224,9 +218,9 @@ def permutations(study: Study) -> list[FigureTable]:
     full = study.n_orders == np.array([_factorial(k) for k in study.n_options])
     kept = study.complete(one) & full
     rows = [
-        ("one order, mean", rate(study.accuracy(one), kept)),
-        ("given order", rate(study.first_right(one), kept)),
-        ("plurality of all orders", rate(study.right(one), kept)),
+        ("one order, mean", study.rate(study.accuracy(one), kept)),
+        ("given order", study.rate(study.first_right(one), kept)),
+        ("plurality of all orders", study.rate(study.right(one), kept)),
     ]
     if arm.fused is not None:
         ten = _ensemble(study, arm, kept)
@@ -235,14 +229,15 @@ def permutations(study: Study) -> list[FigureTable]:
         rows += [
             (
                 f"average of {_N_VOTING} orders",
-                rate(np.where(known, ten == study.gold, np.nan), kept),
+                study.rate(np.where(known, ten == study.gold, np.nan), kept),
             ),
             (
                 "average of all orders",
-                rate(np.where(known, everything == study.gold, np.nan), kept),
+                study.rate(np.where(known, everything == study.gold, np.nan), kept),
             ),
         ]
-    rows.append(("right in all orders", _all_right(study, one, kept)))
+    every = ((one.answer == study.gold[:, None]) | ~study.there).all(axis=1)
+    rows.append(("right in all orders", study.rate(study.where(one, every), kept)))
     table = FigureTable(
         "All option orders",
         (("answers", "text"), ("right", "rate")),
@@ -274,13 +269,6 @@ def _ensemble(
             seed=study.seed,
         ).answer
     return answers
-
-
-def _all_right(study: Study, one: Outcomes, kept: NDArray[np.bool_]) -> dict[str, Any]:
-    rows = np.flatnonzero(kept & (study.gold >= 0))
-    answers = np.where(study.there[rows], one.answer[rows], study.gold[rows, None])
-    found = unanimity(answers, study.gold[rows])
-    return rate_of(found.value, found.low, found.high, found.n)
 
 
 def _fixations(study: Study, arm: ArmPasses, kept: NDArray[np.bool_]) -> FigureTable:
@@ -341,8 +329,8 @@ def four_votes(study: Study) -> list[FigureTable]:
             (
                 label,
                 residual,
-                rate(flips.pairwise, used),
-                rate(flips.any, used),
+                study.rates.clustered(flips.pairwise, used),
+                study.rates.clustered(flips.any, used),
                 int((chosen & ~enough).sum()),
                 int(used.sum()),
             )
@@ -382,8 +370,7 @@ def _residual(study: Study, one: Outcomes, used: NDArray[np.bool_]) -> dict[str,
             seed=study.seed,
             fractional=False,
         ).per_item_within
-    videos = study.videos[rows]
-    return mean_rate(clustered_mean(per_item[rows], videos, limits=(0.0, 1.0)))
+    return study.rates.clustered(per_item)
 
 
 def unlabelled(study: Study) -> list[FigureTable]:

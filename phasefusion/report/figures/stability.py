@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from phasefusion._wording import by_number, item_name
 from phasefusion.fusion import fuse_items
 from phasefusion.report.figures.study import ArmPasses, Study
-from phasefusion.report.figures.table import FigureTable, clean, mean_rate, rate_of
+from phasefusion.report.figures.table import FigureTable, clean
 from phasefusion.report.items import Column, flips_of
 from phasefusion.report.scored import MANY_TIES
 from phasefusion.report.sections import percent
-from phasefusion.stats import clustered_mean, stableeval_rating
+from phasefusion.stats import stableeval_rating
 
 #: A question whose phases agree less is for the bank to drop.
 DROP_BELOW = 0.8
@@ -107,13 +107,7 @@ class Stability:
         self, values: Column, chosen: NDArray[np.bool_] | None = None
     ) -> dict[str, Any]:
         """Mean of a column over chosen questions, clustered by video."""
-        known = ~np.isnan(values)
-        if chosen is not None:
-            known &= chosen
-        if not known.any():
-            return rate_of(math.nan, math.nan, math.nan, 0)
-        videos = self.study.videos[known]
-        return mean_rate(clustered_mean(values[known], videos, limits=(0.0, 1.0)))
+        return self.study.rates.clustered(values, chosen)
 
 
 def stability_of(study: Study, name: str = "phase") -> Stability | None:

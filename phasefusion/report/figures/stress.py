@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from phasefusion._wording import counted
 from phasefusion.report.figures.study import ArmPasses, Study
-from phasefusion.report.figures.table import FigureTable, clean, rate_of
+from phasefusion.report.figures.table import FigureTable, clean
 from phasefusion.report.items import Column, flips_of
-from phasefusion.report.summary import rate
 from phasefusion.stats import worst_case_accuracy
 
 
@@ -54,7 +53,9 @@ def _accuracies(
         n_views = table.shape[1] * table.shape[2]
         made = worst_case_accuracy(table.reshape(len(chosen), -1), study.gold[chosen])
         by_view = made.view_accuracy
-        worst = made.worst
+        right = table.reshape(len(chosen), -1) == study.gold[chosen, None]
+        in_all = np.full(len(study.items), np.nan)
+        in_all[chosen] = right.all(axis=1)
         rows.append(
             (
                 str(k),
@@ -63,7 +64,7 @@ def _accuracies(
                 float(by_view.mean()),
                 float(by_view.max()),
                 100 * made.view_sd,
-                rate_of(worst.value, worst.low, worst.high, worst.n),
+                study.rate(in_all),
                 made.best,
                 len(chosen),
             )
@@ -105,7 +106,7 @@ def _flips(
     )
     whole = flips_of(answers.reshape(n, -1), n_shifts * study.n_orders)
     rows: list[tuple[Any, ...]] = [
-        (name, rate(pairwise, used), rate(every, used))
+        (name, study.rate(pairwise, used), study.rate(every, used))
         for name, pairwise, every in (
             ("the grid moved, one order", *by_shift),
             ("the options ordered, one grid", *by_order),
@@ -113,7 +114,7 @@ def _flips(
         )
     ]
     same = 1.0 - whole.any
-    rows.append(("never changes", rate(same, used), None))
+    rows.append(("never changes", study.rate(same, used), None))
     return FigureTable(
         "Answers that change under stress",
         (("when", "text"), ("two differ", "rate"), ("any differs", "rate")),
@@ -151,10 +152,10 @@ def _by_shift(
         rows.append(
             (
                 f"{moved:+d}" if moved else "0",
-                rate(study.accuracy(arm.first), used),
-                rate(study.right(arm.first), used)["value"],
-                rate(passes, used)["value"],
-                rate(differs, used),
+                study.rate(study.accuracy(arm.first), used),
+                study.rate(study.right(arm.first), used)["value"],
+                study.rate(passes, used)["value"],
+                study.rate(differs, used),
             )
         )
     return FigureTable(

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from phasefusion.fusion import fuse_items
 from phasefusion.records import ItemInfo, Passes
-from phasefusion.report.items import Column, Flips, cluster_labels, flips_of
-from phasefusion.report.summary import rate
+from phasefusion.report.items import Column, Flips, flips_of
+from phasefusion.report.rates import Paired, Rates
 from phasefusion.report.table import (
     Outcomes,
     OutcomesMaker,
@@ -75,6 +75,8 @@ class Study:
 
     Attributes
     ----------
+    rates : Rates
+        Of the items.
     videos : ndarray, shape (n,), int64
         Cluster of each item: its video within its benchmark, or itself without one.
     """
@@ -86,7 +88,8 @@ class Study:
         self.items: tuple[ItemInfo, ...] = passes.items
         #: What ties are broken by: the same question has the same in every benchmark.
         self.ids = [info.question_id for info in self.items]
-        self.videos = cluster_labels(self.items, "video")
+        self.rates = Rates(self.items)
+        self.videos = self.rates.videos
         self.gold = np.array(
             [-1 if info.gold is None else info.gold for info in self.items], np.int64
         )
@@ -157,6 +160,18 @@ class Study:
             n_phases,
         )
 
+    def rate(
+        self, values: Column, chosen: NDArray[np.bool_] | None = None
+    ) -> dict[str, Any]:
+        """Mean of a column over chosen items with its interval, as `Rates.rate`."""
+        return self.rates.rate(values, chosen)
+
+    def paired(
+        self, first: Column, second: Column, chosen: NDArray[np.bool_]
+    ) -> Paired:
+        """Compare two 0/1 columns on chosen items, as `Rates.paired`."""
+        return self.rates.paired(np.where(chosen, first, np.nan), second)
+
     # -- what items contribute ----------------------------------------------
 
     def complete(self, *outcomes: Outcomes) -> NDArray[np.bool_]:
@@ -220,4 +235,4 @@ class Study:
         return answers
 
 
-__all__ = ["ArmPasses", "Study", "rate"]
+__all__ = ["ArmPasses", "Study"]

@@ -13,9 +13,7 @@ import numpy as np
 from phasefusion._results import Result, table_html
 from phasefusion.report.items import Column
 from phasefusion.report.sections import UNDEFINED, Section, percent
-from phasefusion.stats import ClusteredMean, discordant, mcnemar
 from phasefusion.stats._answers import half_up
-from phasefusion.stats.proportions import score_interval
 
 #: percent and rate are fractions of one, a rate with its interval; points are
 #: hundredths.
@@ -121,43 +119,6 @@ def _rate(value: Mapping[str, Any] | None) -> str:
         return percent(value["value"])
     parts = [percent(value[name]) for name in ("value", "low", "high")]
     return f"{parts[0]} [{parts[1]}, {parts[2]}]"
-
-
-def rate_of(value: float, low: float, high: float, n: int) -> dict[str, Any]:
-    """Return a rate with its interval as JSON values."""
-    return {"value": value, "low": low, "high": high, "n": n}
-
-
-def mean_rate(found: ClusteredMean) -> dict[str, Any]:
-    """Return a clustered mean of shares as a rate.
-
-    Its limits must be 0 and 1. Where no two clusters differ, the interval is Wilson's
-    over clusters.
-    """
-    if not found.n:
-        return rate_of(math.nan, math.nan, math.nan, 0)
-    low, high = found.low, found.high
-    if not found.se > 0:
-        n = found.n_clusters
-        low, high = score_interval(found.mean * n, n, found.confidence_level)
-    return rate_of(found.mean, low, high, found.n)
-
-
-def paired(first: Column, second: Column) -> tuple[int, int, float, float, int]:
-    """Compare two 0/1 columns on the items that have both.
-
-    Returns
-    -------
-    tuple
-        Items with the first alone, with the second alone, points of the second over
-        the first, McNemar's exact p, and items.
-    """
-    known = ~np.isnan(first) & ~np.isnan(second)
-    n = int(known.sum())
-    if not n:
-        return 0, 0, math.nan, math.nan, 0
-    a, b = discordant(first[known] == 1, second[known] == 1)
-    return a, b, 100 * (b - a) / n, float(mcnemar(a, b).pvalue), n
 
 
 def points(ours: Column, theirs: Column) -> float:

@@ -19,7 +19,8 @@ from phasefusion.report.figures.stability import PRINTED, name_of
 from phasefusion.report.figures.study import ArmPasses, Study
 from phasefusion.report.figures.table import FigureTable, clean, points
 from phasefusion.report.items import Column
-from phasefusion.report.summary import FRAGILE, ROBUST, rate
+from phasefusion.report.scored import MASKED
+from phasefusion.report.summary import FRAGILE, ROBUST
 from phasefusion.stats.consistency import consistency
 
 
@@ -104,7 +105,7 @@ def _weighted(
             k, m = int(study.n_options[i]), int(study.n_orders[i])
             order = study.order[i, :m, :k]
             letters = np.take_along_axis(arm.logp[i, 0, :m, :k], order, axis=1)
-            if np.isfinite(letters).all():
+            if (np.abs(letters) < MASKED).all():
                 answers[i] = position_weighted(
                     letters,
                     order,
@@ -138,8 +139,13 @@ def _ensembles(
     given = known * (first == study.gold)
     passes = float(study.n_orders[used].mean()) if used.any() else math.nan
     rows: list[tuple[Any, ...]] = [
-        ("given order", 1.0, rate(given, used), 0.0, 0.0),
-        ("any one order, mean", 1.0, rate(study.accuracy(one), used), *[math.nan] * 2),
+        ("given order", 1.0, study.rate(given, used), 0.0, 0.0),
+        (
+            "any one order, mean",
+            1.0,
+            study.rate(study.accuracy(one), used),
+            *[math.nan] * 2,
+        ),
     ]
     for name, answers in made.items():
         right = known * (answers == study.gold)
@@ -148,7 +154,7 @@ def _ensembles(
             (
                 name,
                 passes,
-                rate(right, used),
+                study.rate(right, used),
                 points(right[used], given[used]),
                 float(differs.mean()) if len(differs) else math.nan,
             )
@@ -194,9 +200,9 @@ def _robustness(
         (
             name,
             int(chosen.sum()),
-            rate(chosen[kept].astype(np.float64)),
+            study.rate(chosen.astype(np.float64), kept),
             float(agree[chosen].mean()) if chosen.any() else math.nan,
-            rate(right, chosen),
+            study.rate(right, chosen),
         )
         for name, chosen in groups
     ]
@@ -247,12 +253,12 @@ def confidence_guided(study: Study) -> list[FigureTable]:
     first = first_answers(study, names[0])
     used = answered & (first >= 0)
     rows = [
-        ("first view", 1.0, 1.0, rate(known * (first == study.gold), used), 0.0),
+        ("first view", 1.0, 1.0, study.rate(known * (first == study.gold), used), 0.0),
         (
             "confidence-guided",
             made.mean_views,
             passes_made(study, names),
-            rate(known * (made.answers == study.gold), used),
+            study.rate(known * (made.answers == study.gold), used),
             float((made.answers != first)[used].mean()) if used.any() else math.nan,
         ),
     ]
@@ -318,8 +324,8 @@ def by_passes(
     rows = []
     for asked, name in enumerate(names, 1):
         chosen = used & (n_asked == asked)
-        share = (n_asked == asked)[used].astype(np.float64)
-        rows.append((name, int(chosen.sum()), rate(share), rate(right, chosen)))
+        share = study.rate((n_asked == asked).astype(np.float64), used)
+        rows.append((name, int(chosen.sum()), share, study.rate(right, chosen)))
     return FigureTable(
         "Questions by what they were asked",
         (

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from phasefusion.report.html.drawing import STYLES, drawn
+from phasefusion.report.rates import INTERVALS
+from phasefusion.report.scored import MASKED
 from phasefusion.report.table import Table
-from phasefusion.stats.proportions import score_interval
 from phasefusion.stats.selective import risk_coverage
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def plots(numbers: Mapping[str, Any], table: Table) -> list[dict[str, str]]:
         As `drawn` returns them.
     """
     found = []
+    intervals = INTERVALS[numbers["items"]["cluster"]]
     for title, note, draw in (
         ("Accuracy by arm", _NOTES["accuracy"], _accuracy(numbers)),
         ("Flips by distance of phases", _NOTES["offsets"], _offsets(numbers)),
@@ -49,16 +51,16 @@ def plots(numbers: Mapping[str, Any], table: Table) -> list[dict[str, str]]:
         if isinstance(draw, str):
             found.append({"title": title, "note": draw, "svg": ""})
         elif draw is not None:
-            found.append(drawn(title, note, draw))
+            found.append(drawn(title, note.format(intervals=intervals), draw))
     return found
 
 
 _NOTES = {
-    "accuracy": "Mean over the option orders, with 95 % Wilson intervals over the "
-    "questions that carry every arm.",
+    "accuracy": "Mean over the option orders, on the questions that carry every arm; "
+    "{intervals}.",
     "offsets": "Share of consensus answers that two phases so many steps apart (dots, "
     "below them which phases), or an arm and its half-step shift (open squares), do "
-    "not share; 95 % Wilson intervals over questions.",
+    "not share; {intervals}.",
     "risk": "Errors among the questions whose margin in the first order is greatest, "
     "by the share of the questions that are kept.",
     "margins": "Share of the questions with a margin in the first order, in nats, of "
@@ -119,11 +121,10 @@ def _offsets(numbers: Mapping[str, Any]) -> Callable[[Axes], None] | None:
         for x, distance in enumerate(sorted(apart)):
             same = apart[distance]
             for i, pair in enumerate(same):
-                value, n = pair["value"], pair["n"]
-                low, high = score_interval(value * n, n, 0.95)
+                value, low, high = (100 * pair[k] for k in ("value", "low", "high"))
                 at = x + _SPREAD * ((i + 0.5) / len(same) - 0.5)
-                axes.plot([at, at], [100 * low, 100 * high], color=color)
-                axes.plot([at], [100 * value], marker, color=color, clip_on=False)
+                axes.plot([at, at], [low, high], color=color)
+                axes.plot([at], [value], marker, color=color, clip_on=False)
             names = ["-".join(map(str, pair["phases"])) for pair in same]
             under = "\n" + ", ".join(names) if named else ""
             labels.append(f"{distance / n_phases:.2f}{under}")
@@ -160,7 +161,7 @@ def _arms(table: Table) -> list[str]:
     found = []
     for name in arms:
         margin = table.arms[name, False].margin[:, 0]
-        if name not in table.phase_names and np.isfinite(margin).any():
+        if name not in table.phase_names and (margin < MASKED).any():
             found.append(name)
     wanted = ["single", "fusion", "union", "dense"]
     found.sort(key=lambda name: wanted.index(name) if name in wanted else len(wanted))
@@ -214,7 +215,7 @@ def _margins(table: Table) -> Callable[[Axes], None] | None:
     def draw(axes: Axes) -> None:
         for arm, (color, line, _) in zip(arms, STYLES, strict=False):
             margin = table.arms[arm, False].margin[:, 0]
-            margin = np.sort(margin[np.isfinite(margin)])
+            margin = np.sort(margin[margin < MASKED])
             share = 100 * np.arange(1, len(margin) + 1) / len(margin)
             axes.step(
                 margin, share, where="post", color=color, linestyle=line, label=arm
