@@ -62,6 +62,8 @@ def parse_answer(
     text of one option alone, a statement such as "the answer is (B)", or a letter in
     front. Letters count only where they cannot be words ("A man" is no answer A), and
     two different letters of equal standing are no answer. Nothing is drawn by chance.
+    Sentences around an answer are read in English, and around a letter in Chinese;
+    letters, tags and the texts of options alone in every language.
 
     Parameters
     ----------
