@@ -304,7 +304,9 @@ check_matched_arguments(void)
     int64_t out[3];
     pf_matched_table table = {answer, &n_option, NULL, 1, 1, 2};
     const pf_split_set splits = {half, 1};
+    int64_t agree[2];
     const pf_matched_counts counts = {out, out + 1, out + 2, NULL, NULL};
+    const pf_matched_counts shared = {out, out + 1, out + 2, agree, agree + 1};
 
     memset(answer, 0, sizeof answer);
     CHECK(pf_matched_count(&table, &splits, &counts) == PF_OK);
@@ -325,9 +327,10 @@ check_matched_arguments(void)
     for (size_t i = 0; i < 17; i++) {
         answer[i] = (int64_t)i;
     }
-    CHECK(pf_matched_count(&table, &splits, &counts) == PF_EINVAL);
-    answer[16] = 0;
     CHECK(pf_matched_count(&table, &splits, &counts) == PF_OK);
+    CHECK(pf_matched_count(&table, &splits, &shared) == PF_EINVAL);
+    answer[16] = 0;
+    CHECK(pf_matched_count(&table, &splits, &shared) == PF_OK);
     table.n_order = 256;
     CHECK(pf_matched_count(&table, &splits, &counts) == PF_EINVAL);
 }

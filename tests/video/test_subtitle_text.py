@@ -216,18 +216,18 @@ def test_regular_expressions():
 
 
 @pytest.mark.parametrize(
-    ("pattern", "regex"),
+    ("pattern", "regex", "message"),
     [
-        ("", False),
-        (" \u200b ", False),
-        ("(", True),
-        ("*", True),
-        (3, False),
-        (b"a", True),
+        ("", False, "'' holds nothing to look for"),
+        (" \u200b ", False, "holds nothing to look for"),
+        ("(", True, "pattern='\\('"),
+        ("*", True, "pattern='\\*'"),
+        (3, False, "what to look for must be a str, not 3"),
+        (b"a", True, "what to look for must be a str, not b'a'"),
     ],
 )
-def test_what_is_no_pattern_is_refused(pattern, regex):
-    with pytest.raises(VideoError, match="pattern="):
+def test_what_is_no_pattern_is_refused(pattern, regex, message):
+    with pytest.raises(VideoError, match=message):
         spoken("a").find(pattern, regex=regex)
 
 
